@@ -31,9 +31,19 @@ ByteRuns runs_of(const ifsck::BlockMap& map, std::uint32_t block_bytes) {
   return runs;
 }
 
+constexpr std::string_view kWayOut = ": expose a view and mount it there";
+
 bool is_readable(std::uint16_t mode) { return LINUX_S_ISREG(mode) || LINUX_S_ISLNK(mode); }
 
 }  // namespace
+
+Error out_of_reach(std::string_view why) {
+  return {ErrorCode::kUnavailable, std::string(why).append(kWayOut)};
+}
+
+bool is_out_of_reach(const Error& error) {
+  return error.code == ErrorCode::kUnavailable && error.message.ends_with(kWayOut);
+}
 
 Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtContext& context,
                                         const Object& object) {
@@ -42,10 +52,8 @@ Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtConte
     return Error{ErrorCode::kInvalidArgument, "neither a file nor a symbolic link: no contents"};
   }
   if ((inode.flags() & EXT4_ENCRYPT_FL) != 0) {
-    return Error{
-        ErrorCode::kUnavailable,
-        "it is encrypted by the host's file system, whose key is not in the volume: expose "
-        "a view and mount it there"};
+    return out_of_reach(
+        "it is encrypted by the host's file system, whose key is not in the volume");
   }
   const std::uint32_t block_bytes = context.layout.block_bytes();
   const std::uint64_t most = kBlocksOfFileMax * block_bytes;

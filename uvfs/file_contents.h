@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ifsck/ext_context.h"
@@ -20,6 +21,12 @@
 #include "uvfs/byte_run.h"
 
 namespace mariner::uvfs {
+
+// Contents that are there, and that can only be read where the volume is mounted; `why` is why.
+// kUnavailable.
+[[nodiscard]] Error out_of_reach(std::string_view why);
+// It is such an error. (That the past cannot be asked now is kUnavailable, too.)
+[[nodiscard]] bool is_out_of_reach(const Error& error);
 
 class FileContents {
  public:
@@ -33,7 +40,7 @@ class FileContents {
   };
   // Of ext2, ext3 or ext4. `past` and `context` outlive it; blocks lie at the moment as the context
   // says. Errors: of the past; kInvalidArgument: neither a file nor a symbolic link; kCorrupt:
-  // larger than files can be; kUnavailable: it is encrypted, and no key is there.
+  // larger than files can be; out_of_reach(): it is encrypted, and no key is there.
   [[nodiscard]] static Result<FileContents> open(ifsck::Past& past,
                                                  const ifsck::ExtContext& context,
                                                  const Object& object);

@@ -37,6 +37,7 @@ struct TskObject {
     kInline,     // elsewhere, few
     kMade,       // out of what is in the runs: compressed
     kEncrypted,  // ... with a key that the volume does not have
+    kElsewhere,  // ... by a filter of Windows alone: compressed by it, deduplicated, in a cloud
   };
   using Digest = std::array<std::uint64_t, 2>;
 

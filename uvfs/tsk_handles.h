@@ -79,6 +79,16 @@ inline const TSK_FS_ATTR* contents_of(TSK_FS_FILE* file, Kind kind) {
   return nullptr;
 }
 
+// Of NTFS: a filter of the host's has to do with it.
+inline bool has_reparse_point(TSK_FS_FILE* file, Kind kind) {
+  if (kind != Kind::kNtfs || tsk_fs_file_attr_getsize(file) < 0) return false;
+  if (file->meta->attr == nullptr) return false;
+  for (const TSK_FS_ATTR* each = file->meta->attr->head; each != nullptr; each = each->next) {
+    if (has(*each, TSK_FS_ATTR_INUSE) && each->type == TSK_FS_ATTR_TYPE_NTFS_REPARSE) return true;
+  }
+  return false;
+}
+
 // Contents that have names of their own, of NTFS: `visit(attribute)`.
 template <typename Visit>
 void for_each_stream(TSK_FS_FILE* file, Kind kind, Visit visit) {

@@ -368,8 +368,7 @@ class TskHistory::Loading {
     auto before = all_.contents(number, SequenceNumber{moment.value - 1});
     auto after = all_.contents(number, moment);
     for (const auto* const each : {&before, &after}) {
-      if (*each || each->error().code == ErrorCode::kUnavailable ||
-          each->error().code == ErrorCode::kNotFound) {
+      if (*each || is_out_of_reach(each->error()) || each->error().code == ErrorCode::kNotFound) {
         continue;
       }
       return each->error();

@@ -172,6 +172,11 @@ class Looking {
     if (has(*attribute, TSK_FS_ATTR_ENC)) object.contents = Contents::kEncrypted;
     if (has(*attribute, TSK_FS_ATTR_COMP)) object.contents = Contents::kMade;
     take_runs(*attribute);
+    // (Its holes are no zeros then. One of a cloud may be there as a whole, and has none.)
+    if (object.contents == Contents::kRuns && has_holes_ &&
+        has_reparse_point(file_.get(), all_.kind)) {
+      object.contents = Contents::kElsewhere;
+    }
     if (object.contents == Contents::kMade && object.state.size <= TskFileSystem::kDigestBytesMax) {
       take_digest(*attribute);
     }
@@ -212,6 +217,7 @@ class Looking {
     }
     const std::uint64_t each = fs()->block_size;
     const std::uint64_t blocks = all_.size_bytes / each;
+    has_holes_ = attribute.nrd.run == nullptr && object.state.size > 0;
     std::uint64_t covered = 0;
     std::size_t runs = 0;
     for (const TSK_FS_ATTR_RUN* run = attribute.nrd.run; run != nullptr; run = run->next) {
@@ -224,7 +230,10 @@ class Looking {
       object.whole = object.whole && (begin == covered || begin >= end);
       covered = begin + run->len * each;
       if ((run->flags & TSK_FS_ATTR_RUN_FLAG_FILLER) != 0) object.whole = false;
-      if ((run->flags & (TSK_FS_ATTR_RUN_FLAG_FILLER | TSK_FS_ATTR_RUN_FLAG_SPARSE)) != 0) continue;
+      if ((run->flags & (TSK_FS_ATTR_RUN_FLAG_FILLER | TSK_FS_ATTR_RUN_FLAG_SPARSE)) != 0) {
+        has_holes_ = has_holes_ || begin < object.state.size;
+        continue;
+      }
       if (as_it_is && begin >= end) break;
       if (run->addr >= blocks || run->len > blocks - run->addr) {
         object.whole = false;
@@ -376,6 +385,7 @@ class Looking {
   const ObjectNumber number_;
   const FilePtr file_;
   std::uint64_t written_ = ~std::uint64_t{0};  // bytes of its contents, if that is known
+  bool has_holes_ = false;                     // its contents, as its runs say
   TskFileSystem::Look look_;
 };
 

@@ -122,9 +122,12 @@ Result<FileContents> TskMoment::contents(ObjectNumber number) {
           });
     }
     case TskObject::Contents::kEncrypted:
-      return Error{ErrorCode::kUnavailable,
-                   "it is encrypted by the host's file system, whose key is not in the volume: "
-                   "expose a view and mount it there"};
+      return out_of_reach(
+          "it is encrypted by the host's file system, whose key is not in the volume");
+    case TskObject::Contents::kElsewhere:
+      return out_of_reach(
+          "its contents are not where those of files are: Windows has compressed or deduplicated "
+          "it, or keeps it in a cloud");
   }
   return Error{ErrorCode::kInvalidArgument, "neither a file nor a symbolic link: no contents"};
 }

@@ -113,6 +113,8 @@ TEST_P(FileContentsTest, WhatHasNoContentsIsRefused) {
   made_.put<std::uint32_t>(file, InodeAt::kFlags,
                            ifsck::ExtInode(made_.inode(file)).flags() | EXT4_ENCRYPT_FL);
   EXPECT_EQ(open(file).error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(is_out_of_reach(open(file).error()));
+  EXPECT_FALSE(is_out_of_reach({ErrorCode::kUnavailable, "the daemon's answer broke off"}));
   const InodeNumber other = made_.find("/a/b/sparse");
   made_.put<std::uint32_t>(other, InodeAt::kSizeHigh, 0x80000000);
   EXPECT_EQ(open(other).error().code, ErrorCode::kCorrupt);

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include "tests/uvfs/opened_foreign.h"
+#include "uvfs/file_contents.h"
+#include "uvfs/tsk_moment.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -93,6 +95,55 @@ TEST(TskLookTest, ExfatHasNamesAndWhatTheyAre) {
   const auto second = opened.find("not all of it was written");
   EXPECT_EQ(second.object.state.size, 6000u);
   EXPECT_EQ(opened.bytes(second.object.runs), std::string(4500, 'y'));
+}
+
+// What Windows has compressed, deduplicated or moved into a cloud is a hole with a reparse point.
+TEST(TskLookTest, HolesThatAFilterFillsAreNoZeros) {
+  MadeNtfs made;
+  made.copy(std::string(50'000, 'x'), "/elsewhere");
+  OpenedForeign before(made);
+  const ObjectNumber number = before.names(before.files->root()).at("elsewhere");
+  ASSERT_EQ(before.look(number).object.contents, Contents::kRuns);
+  const std::uint64_t record = made.first_record() + shown_number(number) * 1024;
+  std::string bytes(1024, ' ');
+  std::ifstream(made.image(), std::ios::binary)
+      .seekg(static_cast<std::streamoff>(record))
+      .read(bytes.data(), 1024);
+  std::size_t at = load_le<std::uint16_t>(bytes.data() + 20);
+  while (load_le<std::uint32_t>(bytes.data() + at) != 0x80) {
+    at += load_le<std::uint32_t>(bytes.data() + at + 4);
+    ASSERT_LT(at, 350u);
+  }
+  // Thirteen clusters without a place, and room for another attribute before the sector's end.
+  ASSERT_EQ(load_le<std::uint32_t>(bytes.data() + at + 4), 72u);
+  store_le<std::uint16_t>(bytes.data() + at + 12, 0x8000);
+  store_le<std::uint64_t>(bytes.data() + at + 64, 0x0d01);
+  made.put(record + at, bytes.substr(at, 72));
+  const auto sparse = OpenedForeign(made).look(number).object;
+  EXPECT_EQ(sparse.contents, Contents::kRuns) << "zeros, as it says";
+  EXPECT_EQ(sparse.state.size, 50'000u);
+  EXPECT_TRUE(sparse.runs.empty());
+  EXPECT_TRUE(sparse.whole);
+  char* const reparse = bytes.data() + at + 72;
+  std::fill_n(reparse, 48, '\0');
+  store_le<std::uint32_t>(reparse, 0xC0);
+  store_le<std::uint32_t>(reparse + 4, 40);
+  store_le<std::uint16_t>(reparse + 14, 7);
+  store_le<std::uint32_t>(reparse + 16, 16);
+  store_le<std::uint16_t>(reparse + 20, 24);
+  store_le<std::uint32_t>(reparse + 24, 0x80000017);  // WOF
+  store_le<std::uint16_t>(reparse + 28, 8);
+  store_le<std::uint32_t>(reparse + 40, 0xFFFFFFFF);
+  store_le<std::uint32_t>(bytes.data() + 24, static_cast<std::uint32_t>(at + 72 + 48));
+  made.put(record + 24, bytes.substr(24, 4));
+  made.put(record + at + 72, bytes.substr(at + 72, 48));
+  const auto found = OpenedForeign(made).look(number).object;
+  EXPECT_EQ(found.contents, Contents::kElsewhere);
+  EXPECT_EQ(found.state.size, 50'000u);
+  auto past = made.past();
+  const auto contents = TskMoment::open(past, made.last).value()->contents(number);
+  ASSERT_FALSE(contents.has_value());
+  EXPECT_TRUE(is_out_of_reach(contents.error())) << contents.error().message;
 }
 
 TEST(TskLookTest, AFileThatIsGrowingIsOne) {

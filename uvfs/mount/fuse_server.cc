@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "uvfs/file_contents.h"
 #include "uvfs/mount/mount_keeper.h"
 
 namespace mariner::uvfs {
@@ -43,6 +44,8 @@ Mounted& mounted_of(fuse_req_t request) {
 HistoryFiles& files_of(fuse_req_t request) { return mounted_of(request).files; }
 
 int errno_of(const Error& error) {
+  // (EAGAIN would be for ever.)
+  if (is_out_of_reach(error)) return EOPNOTSUPP;
   switch (error.code) {
     case ErrorCode::kNotFound: return ENOENT;
     case ErrorCode::kOutsideWindow: return ENOENT;
