@@ -35,15 +35,19 @@ bool is_fatal(int error) {
   return error == ENOSPC || error == EDQUOT || error == EIO || error == EROFS;
 }
 
-Result<void> write_all(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
+// What is wrong with one object, not with the past of all of them.
+bool is_of_one(const Error& error) { return is_about_contents(error) || is_out_of_reach(error); }
+
+// errno; 0: all is written.
+int write_all(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno_error(errno, "cannot be written");
+    if (count < 0) return errno;
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
-  return {};
+  return 0;
 }
 
 }  // namespace
@@ -51,6 +55,10 @@ Result<void> write_all(int fd, std::uint64_t offset, std::span<const std::byte> 
 Result<HostTree::Done> HostTree::write() {
   made_.assign(tree_.entries.size(), false);
   done_.notes = tree_.skipped;
+  if (done_.notes.size() > kNotesMax) {
+    done_.notes.resize(kNotesMax);
+    done_.notes.emplace_back("... and more");
+  }
   for (std::size_t i = 0; i < tree_.entries.size(); ++i) {
     // (What is in a directory that could not be made is not made either.)
     if (i > 0 && !made_[tree_.entries[i].parent]) continue;
@@ -74,6 +82,15 @@ void HostTree::note(std::size_t entry, std::string_view what) {
   if (done_.notes.size() == kNotesMax) done_.notes.emplace_back("... and more");
   if (done_.notes.size() > kNotesMax) return;
   done_.notes.push_back(fmt::format("{}: {}", shown(entry), what));
+}
+
+Result<void> HostTree::leave_out(std::size_t entry, const Error& why) {
+  if (entry == 0 || !is_of_one(why)) {
+    return Error{why.code, fmt::format("{}: {}", shown(entry), why.message)};
+  }
+  done_.damaged = true;
+  note(entry, "was not made: " + why.message);
+  return {};
 }
 
 Result<HostFd> HostTree::walk_to(std::size_t directory) const {
@@ -154,16 +171,7 @@ Result<FileContents> HostTree::contents_of(std::size_t entry) {
 
 Result<void> HostTree::make_file(std::size_t entry) {
   auto contents = contents_of(entry);
-  if (!contents) {
-    // (Errors of one file; those of the past end everything.)
-    const ErrorCode code = contents.error().code;
-    if (entry == 0 || (code != ErrorCode::kCorrupt && code != ErrorCode::kNotFound)) {
-      return contents.error();
-    }
-    done_.damaged = true;
-    note(entry, "was not made: " + contents.error().message);
-    return {};
-  }
+  if (!contents) return leave_out(entry, contents.error());
   const auto folder = folder_of(entry);
   if (!folder) return folder.error();
   HostFd file(openat(*folder, name_of(entry).c_str(),
@@ -174,7 +182,14 @@ Result<void> HostTree::make_file(std::size_t entry) {
     return {};
   }
   made_[entry] = true;
-  if (const auto filled = fill(entry, *contents, file.fd()); !filled) return filled;
+  const auto filled = fill(entry, *contents, file.fd());
+  if (!filled) return filled.error();
+  if (!*filled) {
+    // (Half of one would be taken for all of it.)
+    made_[entry] = false;
+    if (unlinkat(*folder, name_of(entry).c_str(), 0) == 0) return {};
+    return errno_error(errno, shown(entry) + " cannot be removed");
+  }
   if (const auto settled = settle(entry, file.fd()); !settled) return settled;
   if (entry == 0 && fsync(file.fd()) != 0) return errno_error(errno, shown(entry));
   if (const int error = file.close(); error != 0) return errno_error(error, shown(entry));
@@ -183,39 +198,38 @@ Result<void> HostTree::make_file(std::size_t entry) {
 }
 
 // Holes stay holes.
-Result<void> HostTree::fill(std::size_t entry, FileContents& contents, int fd) {
-  const auto written =
-      contents.for_each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) {
+Result<bool> HostTree::fill(std::size_t entry, FileContents& contents, int fd) {
+  const std::uint64_t before = done_.bytes;
+  int failed = 0;  // errno of this host
+  const auto written = contents.for_each_piece(
+      [&](std::uint64_t at, std::span<const std::byte> bytes) -> Result<void> {
         done_.bytes += bytes.size();
         if (options_.progress) options_.progress(entry, done_.bytes);
-        return write_all(fd, at, bytes);
+        failed = write_all(fd, at, bytes);
+        return failed == 0 ? Result<void>{} : errno_error(failed, "cannot be written");
       });
-  if (!written) {
-    return Error{written.error().code,
-                 fmt::format("{}: {}", shown(entry), written.error().message)};
-  }
-  if (ftruncate(fd, static_cast<off_t>(contents.size())) != 0) {
-    return errno_error(errno, shown(entry) + " cannot be as large as it was");
-  }
-  if (!contents.is_whole()) {
+  if (written && ftruncate(fd, static_cast<off_t>(contents.size())) != 0) failed = errno;
+  if (written && failed == 0) {
+    if (contents.is_whole()) return true;
     done_.damaged = true;
     note(entry, "what says where its blocks are is damaged; what was not found is zeros");
+    return true;
   }
-  return {};
+  done_.bytes = before;
+  if (failed == 0) {
+    const auto left_out = leave_out(entry, written.error());
+    return left_out ? Result<bool>(false) : left_out.error();
+  }
+  // (It may be larger than files can be here.)
+  if (entry == 0 || is_fatal(failed)) return errno_error(failed, shown(entry));
+  note(entry, fmt::format("was not made: {}", reason(failed)));
+  return false;
 }
 
 Result<void> HostTree::make_link(std::size_t entry) {
   auto contents = contents_of(entry);
   const auto target = contents ? contents->link_target() : contents.error();
-  if (!target) {
-    const ErrorCode code = target.error().code;
-    if (entry == 0 || (code != ErrorCode::kCorrupt && code != ErrorCode::kNotFound)) {
-      return target.error();
-    }
-    done_.damaged = true;
-    note(entry, "was not made: " + target.error().message);
-    return {};
-  }
+  if (!target) return leave_out(entry, target.error());
   const auto folder = folder_of(entry);
   if (!folder) return folder.error();
   if (symlinkat(target->c_str(), *folder, name_of(entry).c_str()) != 0) {
@@ -270,7 +284,12 @@ Result<void> HostTree::finish_directories() {
 Result<void> HostTree::set_attributes(std::size_t entry, int fd) {
   const Entry& one = tree_.entries[entry];
   const auto attributes = history_.files->attributes(one.inode, options_.at);
-  if (!attributes) return attributes.error();
+  if (!attributes) {
+    if (!is_of_one(attributes.error())) return attributes.error();
+    done_.damaged = true;
+    note(entry, "its attributes were not read: " + attributes.error().message);
+    return {};
+  }
   for (const std::string& each : attributes->skipped) {
     note(entry, fmt::format("attribute {} was not read: its value is elsewhere, or damaged", each));
   }

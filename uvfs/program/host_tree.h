@@ -41,8 +41,8 @@ class HostTree {
   HostTree(OpenHistory& history, const FileTree& tree, HostPlace& place, const Options& options)
       : history_(history), tree_(tree), place_(place), options_(options) {}
 
-  // To the place's temporary name; what cannot be made is noted. Errors: of the past, and what
-  // would go wrong with all that follows (kNoSpace, kIo).
+  // To the place's temporary name; what cannot be made, or not be read of one of them, is noted.
+  // Errors: of the past, and what would go wrong with all that follows (kNoSpace, kIo).
   [[nodiscard]] Result<Done> write();
 
  private:
@@ -55,11 +55,14 @@ class HostTree {
   [[nodiscard]] const std::string& name_of(std::size_t entry) const;
   [[nodiscard]] std::string shown(std::size_t entry) const;
   void note(std::size_t entry, std::string_view what);
+  // It cannot be read: noted, if that is a matter of this one, and if there are others.
+  [[nodiscard]] Result<void> leave_out(std::size_t entry, const Error& why);
 
   [[nodiscard]] Result<void> make(std::size_t entry);
   [[nodiscard]] Result<void> make_directory(std::size_t entry);
   [[nodiscard]] Result<void> make_file(std::size_t entry);
-  [[nodiscard]] Result<void> fill(std::size_t entry, FileContents& contents, int fd);
+  // False: it cannot be done, which is noted.
+  [[nodiscard]] Result<bool> fill(std::size_t entry, FileContents& contents, int fd);
   [[nodiscard]] Result<void> make_link(std::size_t entry);
   [[nodiscard]] Result<void> make_other(std::size_t entry);
   // True: it is another name of a file that was made already.

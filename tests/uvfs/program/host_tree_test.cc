@@ -2,8 +2,13 @@
 
 #include <ext2fs/ext2_fs.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
 
 #include "tests/uvfs/program/made_files.h"
 
@@ -15,13 +20,21 @@ using testing::HasSubstr;
 
 class HostTreeTest : public MadeFiles {
  protected:
-  // Of the root directory, to folder_/to; taken into place.
-  Result<HostTree::Done> write(SequenceNumber at, bool privileged = false) {
+  // Of the root directory, to folder_/to; taken into place. `error`: what reading the contents of
+  // a/large ends with.
+  Result<HostTree::Done> write(SequenceNumber at, bool privileged = false,
+                               std::optional<Error> error = {}) {
     auto past = ifsck::TracePast::open(image_, folder_.file("trace")).value();
     OpenHistory history = open_history(past, {at, at}).value();
     const FileTree tree = FileTree::read(*history.files, {.root = EXT2_ROOT_INO, .at = at}).value();
     auto place = HostPlace::open(to_, false).value();
-    HostTree host(history, tree, place, {.at = at, .privileged = privileged});
+    const auto contents = [&](ObjectNumber number) -> Result<FileContents> {
+      const auto found = std::ranges::find(tree.entries, number, &FileTree::Entry::inode);
+      if (!error || found->name != "large") return history.contents(number, at);
+      return FileContents::of_reader(
+          9000, [&](std::uint64_t, std::span<std::byte>) -> Result<void> { return *error; });
+    };
+    HostTree host(history, tree, place, {.at = at, .contents = contents, .privileged = privileged});
     auto done = host.write();
     if (done) {
       EXPECT_TRUE(place.take_place().has_value());
@@ -75,6 +88,50 @@ TEST_F(HostTreeTest, NothingLeavesIt) {
   EXPECT_FALSE(fs::exists(folder_.file("out-one")));
   EXPECT_EQ(std::distance(fs::directory_iterator(to_ + "/d"), fs::directory_iterator()), 0);
   EXPECT_THAT(testing::PrintToString(done->notes), HasSubstr("not the name of a file"));
+}
+
+TEST_F(HostTreeTest, WhatCannotBeReadOfOneKeepsNothingElseBack) {
+  file("one", "one\n");
+  const SequenceNumber at = change(
+      "write {}/one a/sealed\nset_inode_field a/sealed flags 0x800\n"
+      "symlink a/gate nowhere\nset_inode_field a/gate flags 0x800\n");
+  const auto done = write(at, false, Error{ErrorCode::kCorrupt, "damaged at byte 0"});
+  ASSERT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_TRUE(done->damaged);
+  const std::string notes = testing::PrintToString(done->notes);
+  EXPECT_THAT(notes, HasSubstr("/a/sealed: was not made: it is encrypted"));
+  EXPECT_THAT(notes, HasSubstr("/a/gate: was not made: it is encrypted"));
+  EXPECT_THAT(notes, HasSubstr("/a/large: was not made: damaged at byte 0"));
+  for (const char* each : {"/a/sealed", "/a/gate", "/a/large", "/a/b/c/linked"}) {
+    EXPECT_FALSE(fs::exists(fs::symlink_status(to_ + each))) << each;
+  }
+  EXPECT_EQ(read_host("to/a/b/sparse"), say({"cat", "/a/b/sparse"}));
+  EXPECT_EQ(fs::read_symlink(to_ + "/short"), "a/large");
+  // Where the past cannot be asked, nothing that follows can be read.
+  fs::remove_all(to_);
+  const auto none = write(at, false, Error{ErrorCode::kUnavailable, "nobody listens"});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(fs::exists(to_));
+}
+
+TEST_F(HostTreeTest, WhatIsTooLargeForThisHostIsLeftOut) {
+  const SequenceNumber at = change("mkdir d\n");
+  // (As on a file system whose files are smaller.)
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{.rlim_cur = 8 << 20, .rlim_max = limit.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto done = write(at);
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_THAT(testing::PrintToString(done->notes),
+              HasSubstr("/a/b/sparse: was not made: File too"));
+  EXPECT_FALSE(fs::exists(to_ + "/a/b/sparse"));
+  EXPECT_EQ(status("/a/large").st_size, 6 << 20);
+  EXPECT_TRUE(fs::is_directory(to_ + "/d"));
 }
 
 TEST_F(HostTreeTest, OwnersAndDevicesAreForRoot) {
