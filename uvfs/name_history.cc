@@ -18,7 +18,8 @@ void NameHistory::set(const Instant& at, std::uint64_t logical, std::span<const 
   replace(at, logical, std::move(entries));
 }
 
-void NameHistory::set_all(const Instant& at, std::vector<Entry> entries) {
+void NameHistory::set_all(const Instant& at, std::vector<Entry> entries, bool whole) {
+  damaged_ = damaged_ || !whole;
   replace(at, 0, std::move(entries));
 }
 

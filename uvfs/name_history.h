@@ -32,9 +32,10 @@ class NameHistory {
   // From a moment on the block has these entries (all of a block that is one of a directory, as far
   // as it is one); moments never decrease. Where a name is twice, the first is meant.
   void set(const Instant& at, std::uint64_t logical, std::span<const std::byte> block);
-  // The same where a directory is not told block by block: these are all of its names.
+  // The same where a directory is not told block by block: these are all of its names, or, unless
+  // `whole`, those that can be read.
   using Entry = std::pair<std::string, ObjectNumber>;
-  void set_all(const Instant& at, std::vector<Entry> entries);
+  void set_all(const Instant& at, std::vector<Entry> entries, bool whole = true);
   // The directory has no such block any more. / It is none.
   void forget(const Instant& at, std::uint64_t logical);
   void forget_all(const Instant& at);
@@ -49,7 +50,7 @@ class NameHistory {
       if (!one.spans.empty()) visit(std::string_view(name), std::span<const Span>(one.spans));
     }
   }
-  // A block was none of a directory, at any of the moments.
+  // A block was none of a directory, at any of the moments: names may be missing.
   [[nodiscard]] bool is_damaged() const { return damaged_; }
   // Moments behind the first one at which any name changed, ascending, each once.
   [[nodiscard]] std::vector<Instant> changes() const;

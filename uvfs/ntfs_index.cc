@@ -35,16 +35,16 @@ T get(std::span<const std::byte> bytes, std::size_t at) {
   return load_le<T>(bytes.data() + at);
 }
 
-// Entries behind a header that stands at `header`.
-void add_entries(std::span<const std::byte> bytes, std::size_t header, std::vector<NtfsName>& to) {
-  if (bytes.size() < header + kHeaderBytes) return;
+// Entries behind a header that stands at `header`. False: they do not end as such do.
+bool add_entries(std::span<const std::byte> bytes, std::size_t header, std::vector<NtfsName>& to) {
+  if (bytes.size() < header + kHeaderBytes) return false;
   bytes = bytes.subspan(header);
   const std::size_t end = std::min<std::size_t>(get<std::uint32_t>(bytes, 4), bytes.size());
   for (std::size_t at = get<std::uint32_t>(bytes, 0); at < end && end - at >= kEntryBytes;) {
     const auto entry = bytes.subspan(at, end - at);
     const std::size_t length = get<std::uint16_t>(entry, 8);
-    if (length < kEntryBytes || length > entry.size()) return;
-    if ((get<std::uint16_t>(entry, 12) & kEndFlag) != 0) return;
+    if (length < kEntryBytes || length > entry.size()) return false;
+    if ((get<std::uint16_t>(entry, 12) & kEndFlag) != 0) return true;
     at += length;
     const auto key = entry.first(length).subspan(kEntryBytes);
     if (key.size() < kNameBytes) continue;
@@ -57,6 +57,7 @@ void add_entries(std::span<const std::byte> bytes, std::size_t header, std::vect
                   .reference = reference,
                   .directory = (get<std::uint32_t>(key, kFlagsAt) & kDirectoryFlag) != 0});
   }
+  return false;
 }
 
 }  // namespace
@@ -68,15 +69,13 @@ std::optional<std::uint32_t> ntfs_index_block_bytes(std::span<const std::byte> r
   return bytes;
 }
 
-void add_names_of_index_root(std::span<const std::byte> root, std::vector<NtfsName>& to) {
-  add_entries(root, kRootHeader, to);
+bool add_names_of_index_root(std::span<const std::byte> root, std::vector<NtfsName>& to) {
+  return add_entries(root, kRootHeader, to);
 }
 
-void add_names_of_index_block(std::span<std::byte> block, std::vector<NtfsName>& to) {
-  if (block.size() < kSectorBytes || std::memcmp(block.data(), "INDX", 4) != 0 ||
-      !put_back_ntfs_ends(block))
-    return;
-  add_entries(block, kBlockHeader, to);
+bool add_names_of_index_block(std::span<std::byte> block, std::vector<NtfsName>& to) {
+  return block.size() >= kSectorBytes && std::memcmp(block.data(), "INDX", 4) == 0 &&
+         put_back_ntfs_ends(block) && add_entries(block, kBlockHeader, to);
 }
 
 }  // namespace mariner::uvfs

@@ -26,7 +26,8 @@ struct NtfsName {
 [[nodiscard]] std::optional<std::uint32_t> ntfs_index_block_bytes(std::span<const std::byte> root);
 // The names in it, and in a block of $INDEX_ALLOCATION (which is changed: the ends of its sectors
 // are put back). Without those that are another, short one of a name, and those of metadata files.
-void add_names_of_index_root(std::span<const std::byte> root, std::vector<NtfsName>& to);
-void add_names_of_index_block(std::span<std::byte> block, std::vector<NtfsName>& to);
+// False: it is damaged, and names may be missing.
+bool add_names_of_index_root(std::span<const std::byte> root, std::vector<NtfsName>& to);
+bool add_names_of_index_block(std::span<std::byte> block, std::vector<NtfsName>& to);
 
 }  // namespace mariner::uvfs

@@ -99,6 +99,7 @@ class TskFileSystem {
     TskObject object;
     std::vector<std::byte> bytes;  // of kInline: the contents
     std::vector<TskName> names;    // of a directory
+    bool names_whole = true;       // none is missing because what has it cannot be read
   };
   // Names are in no order, and may be there twice: the first is meant. kLimit.
   [[nodiscard]] Result<Look> look(ObjectNumber number);

@@ -229,7 +229,7 @@ class TskHistory::Loading {
       std::vector<NameHistory::Entry> entries;
       entries.reserve(look.names.size());
       for (TskName& each : look.names) entries.emplace_back(std::move(each.name), each.number);
-      one.names->set_all(now, std::move(entries));
+      one.names->set_all(now, std::move(entries), look.names_whole);
     } else if (one.names != nullptr) {
       one.names->forget_all(now);
     }

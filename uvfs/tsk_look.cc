@@ -299,19 +299,23 @@ class Looking {
     const auto root = all_of(index(TSK_FS_ATTR_TYPE_NTFS_IDXROOT));
     if (!root) return root.error();
     const auto block_bytes = ntfs_index_block_bytes(*root);
+    look_.names_whole = block_bytes.has_value();
     if (!block_bytes) return {};
     std::vector<NtfsName> found;
-    add_names_of_index_root(*root, found);
+    look_.names_whole = add_names_of_index_root(*root, found);
     const TSK_FS_ATTR* const blocks = index(TSK_FS_ATTR_TYPE_NTFS_IDXALLOC);
     const auto used = all_of(index(TSK_FS_ATTR_TYPE_NTFS_BITMAP));
     if (!used) return used.error();
     if (blocks != nullptr) {
       const std::uint64_t size = size_of(*blocks);
       if (size > TskFileSystem::kDirectoryBytesMax) return too_large(size);
+      if (used->empty()) look_.names_whole = false;
       std::vector<std::byte> block(*block_bytes);
       for (std::uint64_t i = 0; i < size / block.size() && i / 8 < used->size(); ++i) {
         if ((std::to_integer<unsigned>((*used)[i / 8]) >> i % 8 & 1) == 0) continue;
-        if (read(*blocks, i * block.size(), block)) add_names_of_index_block(block, found);
+        if (!read(*blocks, i * block.size(), block) || !add_names_of_index_block(block, found)) {
+          look_.names_whole = false;
+        }
         if (found.size() > TskFileSystem::kNamesMax) return too_large(size);
       }
     }
@@ -324,7 +328,7 @@ class Looking {
   Result<void> take_fat_names() {
     const TSK_FS_ATTR* const attribute = contents_of(file_.get(), all_.kind);
     if (attribute == nullptr) {
-      look_.object.whole = false;
+      look_.object.whole = look_.names_whole = false;
       return {};
     }
     if (look_.object.state.size > TskFileSystem::kDirectoryBytesMax)
@@ -343,7 +347,7 @@ class Looking {
         if (place < all_.data ||
             tsk_fs_read(fs(), static_cast<TSK_OFF_T>(place), reinterpret_cast<char*>(piece.data()),
                         piece.size()) != static_cast<ssize_t>(piece.size())) {
-          more = false;
+          more = look_.names_whole = false;
           break;
         }
         const ObjectNumber first = (place - all_.data) / kFatEntryBytes + kFatFirstEntry;
@@ -364,6 +368,7 @@ class Looking {
     const std::unique_ptr<TSK_FS_DIR, void (*)(TSK_FS_DIR*)> directory(
         tsk_fs_dir_open_meta(fs(), shown_number(number_)),
         [](TSK_FS_DIR* one) { tsk_fs_dir_close(one); });
+    look_.names_whole = directory != nullptr;
     if (directory == nullptr) return {};
     if (directory->names_used > TskFileSystem::kNamesMax) return too_large(look_.object.state.size);
     for (std::size_t i = 0; i < directory->names_used; ++i) {

@@ -106,6 +106,9 @@ TEST(NameHistoryTest, AllNamesMayBeToldAtOnce) {
   EXPECT_EQ(spans(names, "a"), (Spans{{at(1), kLarge}, {at(3), 0}}));
   EXPECT_EQ(spans(names, "b"), (Spans{{at(1), 2}, {at(2), 0}}));  // the first is meant
   EXPECT_EQ(spans(names, "c"), (Spans{{at(2), 4}, {at(3), 0}}));
+  EXPECT_FALSE(names.is_damaged());
+  names.set_all(at(4), {{"a", kLarge}}, false);
+  EXPECT_TRUE(names.is_damaged());
 }
 
 }  // namespace

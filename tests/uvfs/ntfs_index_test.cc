@@ -125,6 +125,23 @@ TEST(NtfsIndexTest, ATornBlockHasNoNames) {
   EXPECT_EQ(of_block(Bytes(4096)).size(), 0u);
 }
 
+TEST(NtfsIndexTest, WhetherNamesMayBeMissingIsSaid) {
+  std::vector<NtfsName> all;
+  Bytes whole = block({{u"f", 64}, {u"g", 65}});
+  Bytes torn = whole;
+  put<std::uint16_t>(torn, 3 * 512 - 2, 8);
+  Bytes cut = whole;
+  put<std::uint16_t>(cut, 24 + 40 + 8, 3);  // the first one's length
+  EXPECT_TRUE(add_names_of_index_block(whole, all));
+  EXPECT_FALSE(add_names_of_index_block(torn, all));
+  EXPECT_FALSE(add_names_of_index_block(cut, all));
+  EXPECT_EQ(all.size(), 2u);
+  EXPECT_TRUE(add_names_of_index_root(root({{u"f", 64}}), all));
+  Bytes endless = root({{u"f", 64}});
+  put<std::uint16_t>(endless, endless.size() - 4, 0);  // the last one is none
+  EXPECT_FALSE(add_names_of_index_root(endless, all));
+}
+
 TEST(NtfsIndexTest, WhateverTheBytesSayItEnds) {
   const Bytes good = root({{u"first", 64}, {u"second", 65}});
   for (std::size_t at = 0; at < good.size(); ++at) {

@@ -78,6 +78,24 @@ TEST(TskLookTest, NtfsHasNamesAndWhatTheyAre) {
   EXPECT_EQ(attributes.all[0].value.size(), 6u);
 }
 
+TEST(TskLookTest, NamesThatCannotBeReadAreMissed) {
+  MadeNtfs made;
+  for (int i = 0; i < 40; ++i)
+    made.copy("", "/one of many in blocks of an index " + std::to_string(i));
+  OpenedForeign opened(made);
+  const auto all = opened.look(opened.files->root());
+  EXPECT_TRUE(all.names_whole);
+  EXPECT_EQ(all.names.size(), 40u);
+  // (Behind the $MFT, which has the name, too.)
+  const std::u16string name = u"one of many in blocks of an index 39";
+  const std::uint64_t at = made.find({reinterpret_cast<const char*>(name.data()), 2 * name.size()});
+  made.put(at / kBlockBytes * kBlockBytes, "torn");
+  OpenedForeign torn(made);
+  const auto some = torn.look(torn.files->root());
+  EXPECT_FALSE(some.names_whole);
+  EXPECT_LT(some.names.size(), 40u);
+}
+
 TEST(TskLookTest, ExfatHasNamesAndWhatTheyAre) {
   MadeExfat made;
   (void)made.make(u"a long näme that needs more than one entry", std::string(5000, 'x'), 5000);

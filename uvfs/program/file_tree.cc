@@ -43,7 +43,12 @@ class Reader {
       if (!LINUX_S_ISDIR(parent.object.mode)) continue;
       const NameHistory* const names = history_.names(parent.inode);
       if (names == nullptr) continue;
-      tree_.damaged = tree_.damaged || names->is_damaged();
+      if (names->is_damaged()) {
+        tree_.damaged = true;
+        const std::string path = tree_.path_of(i);
+        tree_.skipped.push_back(fmt::format("{} is damaged: names in it may be missing",
+                                            path.empty() ? "the directory" : path));
+      }
       names->for_each([&](std::string_view name, std::span<const NameHistory::Span>) {
         const ObjectNumber inode = names->find(name, options_.at);
         if (inode == 0) return;

@@ -50,7 +50,8 @@ Answer list(client::Context& context, const Words& words) {
   }
   for (const std::string& each : tree->skipped) list.add_skipped(each);
   list.set_mended(located->mended != nullptr);
-  if (context.print_json(list)) return client::ExitCode::kDone;
+  const auto code = tree->damaged ? client::ExitCode::kFailed : client::ExitCode::kDone;
+  if (context.print_json(list)) return code;
   context.console.note(
       fmt::format("{}  {}\n", located->source.name, context.moment(located->moment)));
   if (!table.empty()) context.console.print(table.text(context.console));
@@ -58,7 +59,7 @@ Answer list(client::Context& context, const Words& words) {
   for (const std::string& each : tree->skipped) {
     context.console.err << client::printable(each) << "\n";
   }
-  return client::ExitCode::kDone;
+  return code;
 }
 
 }  // namespace mariner::uvfs

@@ -64,6 +64,21 @@ TEST_F(FileTreeTest, WhatIsNoNameIsLeftOut) {
   EXPECT_TRUE(is_safe_name("..."));
 }
 
+TEST_F(FileTreeTest, ADirectoryWhoseNamesCannotBeReadIsSaid) {
+  file("one", "one\n");
+  const SequenceNumber sound =
+      change("mkdir d\nwrite {}/one d/first\nwrite {}/one d/evil-name-1\nwrite {}/one d/last\n");
+  EXPECT_FALSE(read(sound).damaged);
+  // Of an entry that is followed by another: its name is longer than it is itself.
+  const std::string name = "evil-name-1";
+  const FileTree tree = read(forge("\x0b\x01" + name, "\xff\x01" + name));
+  EXPECT_TRUE(tree.damaged);
+  ASSERT_THAT(tree.skipped, SizeIs(1));
+  EXPECT_EQ(tree.skipped[0], "d is damaged: names in it may be missing");
+  EXPECT_TRUE(paths(tree).contains("d/first"));
+  EXPECT_FALSE(paths(tree).contains("d/last"));
+}
+
 TEST_F(FileTreeTest, ADirectoryWithinItselfEnds) {
   const SequenceNumber at = change("mkdir d\nmkdir d/e\nln d d/e/again\n");
   const FileTree tree = read(at);

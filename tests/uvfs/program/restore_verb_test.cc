@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "proto/files.pb.h"
+#include "tests/uvfs/made_foreign.h"
 #include "tests/uvfs/program/made_files.h"
 
 namespace mariner::uvfs {
@@ -84,6 +85,32 @@ TEST_F(RestoreVerb, AMomentIsMendedWhenSomethingInItCannotBeRead) {
   EXPECT_THAT(made_.take_errors(), HasSubstr("it was mended for this reading"));
   EXPECT_FALSE(
       ask<api::FileRestore>({"restore", at("/t/f", torn), "--to", to_, "--force"}).mended());
+}
+
+TEST(RestoreVerbOfNtfs, NamesThatMayBeMissingAreAFailure) {
+  MadeNtfs made;
+  for (int i = 0; i < 40; ++i)
+    made.copy("", "/one of many in blocks of an index " + std::to_string(i));
+  (void)made.flush();
+  ifsck::MadeConsole console;
+  const auto run = [&](const std::string& verb, const std::string& to) {
+    const ifsck::Utc zone;
+    std::vector<std::string> words{
+        verb, "/", "--image", made.file("first"), "--trace", made.file("trace")};
+    if (!to.empty()) words.insert(words.end(), {"--to", to});
+    return run_files_command(words, console.console(), zone,
+                             [] { return VersionTime{1'800'000'000 * MadeForeign::kSecond}; }, {});
+  };
+  EXPECT_EQ(run("restore", made.file("whole")), 0) << console.take_errors();
+  const std::u16string name = u"one of many in blocks of an index 39";
+  const std::uint64_t at = made.find({reinterpret_cast<const char*>(name.data()), 2 * name.size()});
+  made.put(at / kBlockBytes * kBlockBytes, "torn");
+  (void)made.flush();
+  EXPECT_EQ(run("restore", made.file("rest")), 1);
+  EXPECT_THAT(console.take_errors(), HasSubstr("names in it may be missing"));
+  EXPECT_TRUE(fs::exists(made.file("rest"))) << "what can be read is there";
+  EXPECT_EQ(run("ls", ""), 1);
+  EXPECT_THAT(console.take_errors(), HasSubstr("names in it may be missing"));
 }
 
 TEST_F(RestoreVerb, WhatCannotBeIsSaid) {
