@@ -25,6 +25,13 @@ Error exists(const std::string& path) {
           fmt::format("{} exists: name another place, or replace it with --force", path)};
 }
 
+Error not_replaced(const std::string& path) {
+  return {ErrorCode::kAlreadyExists,
+          fmt::format("{} is a directory, or is to become one in the place of a file: it is "
+                      "not replaced; move it away first",
+                      path)};
+}
+
 bool is_there(int folder, const std::string& name) {
   struct stat status {};
   return fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -49,6 +56,11 @@ std::vector<std::string> names_in(int folder) {
     if (name != "." && name != "..") names.push_back(name);
   }
   return names;
+}
+
+bool has_something(int folder, const std::string& name) {
+  const int fd = openat(folder, name.c_str(), kFolderFlags);
+  return fd >= 0 && !names_in(fd).empty();
 }
 
 }  // namespace
@@ -101,7 +113,16 @@ Result<HostPlace> HostPlace::open(const std::string& path, bool replace) {
   HostFd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.fd() < 0) return errno_error(errno, above + " cannot be opened");
   if (!replace && is_there(folder.fd(), name)) return exists(whole);
+  // (It would not be known before all is written.)
+  if (replace && has_something(folder.fd(), name)) return not_replaced(whole);
   return HostPlace(whole, std::move(folder), name, replace);
+}
+
+Result<void> HostPlace::check(bool directory) const {
+  struct stat status {};
+  if (fstatat(folder(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  if (!replace_) return exists(path_);
+  return S_ISDIR(status.st_mode) == directory ? Result<void>{} : not_replaced(path_);
 }
 
 Result<void> HostPlace::take_place() {
@@ -118,10 +139,7 @@ Result<void> HostPlace::take_place() {
   if (renamed) return {};
   if (!replace_ && errno == EEXIST) return exists(path_);
   if (errno == ENOTEMPTY || errno == EEXIST || errno == EISDIR || errno == ENOTDIR) {
-    return Error{ErrorCode::kAlreadyExists,
-                 fmt::format("{} is a directory, or is to become one in the place of a file: it is "
-                             "not replaced; move it away first",
-                             path_)};
+    return not_replaced(path_);
   }
   return errno_error(errno, path_ + " cannot be put in its place");
 }

@@ -29,7 +29,8 @@ class HostFd {
 class HostPlace {
  public:
   // `path` names what is to be; the directory that it is in exists. kInvalidArgument: it has no
-  // name ("/", ".."). kAlreadyExists: something is there, and `replace` is not set. kIo.
+  // name ("/", ".."). kAlreadyExists: something is there, and `replace` is not set, or it is a
+  // directory with something in it. kIo.
   [[nodiscard]] static Result<HostPlace> open(const std::string& path, bool replace);
   ~HostPlace();  // what was not taken into place is removed
   HostPlace(HostPlace&& other) noexcept;
@@ -40,6 +41,9 @@ class HostPlace {
   [[nodiscard]] const std::string& temporary_name() const { return temporary_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  // What is to be is a directory, or is none: kAlreadyExists, if what is there is not replaced by
+  // such a thing.
+  [[nodiscard]] Result<void> check(bool directory) const;
   // Gives it its name. Replaced is what is not a directory with anything in it. kAlreadyExists,
   // kIo.
   [[nodiscard]] Result<void> take_place();

@@ -129,6 +129,8 @@ Answer restore(client::Context& context, const Words& words) {
   if (!located) return located.error();
   const auto tree = located->tree(false);
   if (!tree) return tree.error();
+  const bool directory = LINUX_S_ISDIR(tree->entries.front().object.mode);
+  if (const auto good = place->check(directory); !good) return good.error();
   if (words.dry_run) return plan(context, *located, *tree, *place, words);
   Result<HostTree::Done> done = [&] {
     Line line(context);

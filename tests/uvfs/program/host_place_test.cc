@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "tests/logging/temporary_directory.h"
 
@@ -81,12 +82,41 @@ TEST_F(HostPlaceTest, ALinkIsReplacedNotFollowed) {
 
 TEST_F(HostPlaceTest, ADirectoryWithSomethingInItIsNeverReplaced) {
   fs::create_directories(in("folder/more"));
+  // Which is said before anything is written.
+  const auto none = HostPlace::open(in("folder"), true);
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().code, ErrorCode::kAlreadyExists);
+  EXPECT_THAT(none.error().message, testing::HasSubstr("move it away"));
+  // What came in between is not replaced either.
+  fs::remove(in("folder/more"));
   auto place = HostPlace::open(in("folder"), true);
+  ASSERT_TRUE(place.has_value()) << place.error().message;
+  fs::create_directories(in("folder/more"));
   ASSERT_EQ(mkdirat(place->folder(), place->temporary_name().c_str(), 0700), 0);
   const auto taken = place->take_place();
   EXPECT_EQ(taken.error().code, ErrorCode::kAlreadyExists);
   EXPECT_THAT(taken.error().message, testing::HasSubstr("move it away"));
   EXPECT_TRUE(fs::exists(in("folder/more")));
+}
+
+TEST_F(HostPlaceTest, AFileAndADirectoryDoNotReplaceEachOther) {
+  fs::create_directories(in("folder"));
+  std::ofstream(in("file")) << "old";
+  fs::create_directory_symlink(in("folder"), in("link"));
+  for (const auto& [name, directory] :
+       {std::pair{"folder", true}, {"file", false}, {"link", false}}) {
+    const auto place = HostPlace::open(in(name), true);
+    ASSERT_TRUE(place.has_value()) << name;
+    EXPECT_TRUE(place->check(directory).has_value()) << name;
+    const auto other = place->check(!directory);
+    ASSERT_FALSE(other.has_value()) << name;
+    EXPECT_EQ(other.error().code, ErrorCode::kAlreadyExists);
+    EXPECT_THAT(other.error().message, testing::HasSubstr("move it away"));
+  }
+  const auto place = HostPlace::open(in("new"), false);
+  EXPECT_TRUE(place->check(true).has_value());
+  fs::create_directories(in("new"));
+  EXPECT_EQ(place->check(true).error().code, ErrorCode::kAlreadyExists);
 }
 
 TEST_F(HostPlaceTest, WhatIsNotTakenIsRemoved) {
