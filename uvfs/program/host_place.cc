@@ -147,30 +147,43 @@ Result<void> HostPlace::take_place() {
 void remove_tree(int folder, const std::string& name) {
   // (No recursion, and few descriptors: a foreign tree may be deeper than there are of both.)
   if (unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return;
-  std::vector<std::string> way{name};
-  while (!way.empty()) {
-    HostFd at(openat(folder, way.front().c_str(), kFolderFlags));
-    for (std::size_t i = 1; i < way.size() && at.fd() >= 0; ++i) {
-      at = HostFd(openat(at.fd(), way[i].c_str(), kFolderFlags));
-    }
-    if (at.fd() < 0) return;
+  struct Level {
+    std::string name;
+    std::vector<std::string> left;  // directories in it that have something in them
+  };
+  std::vector<Level> way;
+  const auto open_last = [&] {
+    HostFd at(dup(folder));
+    for (const Level& each : way) at = HostFd(openat(at.fd(), each.name.c_str(), kFolderFlags));
+    return at;
+  };
+  // All but those; false: it cannot be done.
+  const auto enter = [&](std::string below) {
+    way.push_back({std::move(below), {}});
+    const HostFd at = open_last();
+    if (at.fd() < 0) return false;
     (void)fchmod(at.fd(), 0700);
-    std::string below;
-    for (const std::string& each : names_in(dup(at.fd()))) {
+    for (std::string& each : names_in(dup(at.fd()))) {
       if (unlinkat(at.fd(), each.c_str(), 0) == 0) continue;
-      if (errno != EISDIR && errno != EPERM) return;
-      if (unlinkat(at.fd(), each.c_str(), AT_REMOVEDIR) != 0) below = each;
+      if (errno != EISDIR && errno != EPERM) return false;
+      if (unlinkat(at.fd(), each.c_str(), AT_REMOVEDIR) != 0) {
+        way.back().left.push_back(std::move(each));
+      }
     }
-    if (!below.empty()) {
-      way.push_back(below);
+    return true;
+  };
+  if (!enter(name)) return;
+  while (!way.empty()) {
+    std::vector<std::string>& left = way.back().left;
+    if (!left.empty()) {
+      std::string below = std::move(left.back());
+      left.pop_back();
+      if (!enter(std::move(below))) return;
       continue;
     }
-    const std::string last = way.back();
+    const std::string emptied = std::move(way.back().name);
     way.pop_back();
-    HostFd above(dup(folder));
-    for (const std::string& each : way)
-      above = HostFd(openat(above.fd(), each.c_str(), kFolderFlags));
-    if (unlinkat(above.fd(), last.c_str(), AT_REMOVEDIR) != 0) return;
+    if (unlinkat(open_last().fd(), emptied.c_str(), AT_REMOVEDIR) != 0) return;
   }
 }
 
