@@ -31,6 +31,7 @@ ByteRuns runs_of(const ifsck::BlockMap& map, std::uint32_t block_bytes) {
   return runs;
 }
 
+constexpr std::size_t kComparedBytes = 1u << 20;  // at a time
 constexpr std::string_view kWayOut = ": expose a view and mount it there";
 
 bool is_readable(std::uint16_t mode) { return LINUX_S_ISREG(mode) || LINUX_S_ISLNK(mode); }
@@ -43,6 +44,27 @@ Error out_of_reach(std::string_view why) {
 
 bool is_out_of_reach(const Error& error) {
   return error.code == ErrorCode::kUnavailable && error.message.ends_with(kWayOut);
+}
+
+bool is_of_one_object(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt ||
+         error.code == ErrorCode::kInvalidArgument || is_out_of_reach(error);
+}
+
+Result<bool> have_same_bytes(FileContents& one, FileContents& other) {
+  if (one.size() != other.size()) return false;
+  std::vector<std::byte> mine(kComparedBytes);
+  std::vector<std::byte> theirs(kComparedBytes);
+  for (std::uint64_t at = 0; at < one.size(); at += kComparedBytes) {
+    const auto got = one.read(at, mine);
+    const auto also = got ? other.read(at, theirs) : got;
+    if (!also) return is_of_one_object(also.error()) ? Result<bool>(false) : also.error();
+    if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(*got),
+                    theirs.begin())) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtContext& context,

@@ -27,6 +27,8 @@ namespace mariner::uvfs {
 [[nodiscard]] Error out_of_reach(std::string_view why);
 // It is such an error. (That the past cannot be asked now is kUnavailable, too.)
 [[nodiscard]] bool is_out_of_reach(const Error& error);
+// It, or what else is wrong with one object (damaged, gone): not what the past says of itself.
+[[nodiscard]] bool is_of_one_object(const Error& error);
 
 class FileContents {
  public:
@@ -96,5 +98,8 @@ class FileContents {
   std::vector<std::byte> bytes_;  // of kBytes
   Read read_;                     // of kReader
 };
+
+// What cannot be read is the same as nothing. Errors: of the past.
+[[nodiscard]] Result<bool> have_same_bytes(FileContents& one, FileContents& other);
 
 }  // namespace mariner::uvfs

@@ -363,30 +363,16 @@ class TskHistory::Loading {
     return runs.empty() ? 0 : runs.back().logical + runs.back().bytes;
   }
 
-  // As they are read: contents went from one form to another. Large ones are said to differ.
+  // As they are read: contents went from one form to another. Large ones are said to differ, and
+  // those that cannot be read.
   Result<bool> same_bytes(ObjectNumber number, SequenceNumber moment) {
     auto before = all_.contents(number, SequenceNumber{moment.value - 1});
     auto after = all_.contents(number, moment);
     for (const auto* const each : {&before, &after}) {
-      if (*each || is_out_of_reach(each->error()) || each->error().code == ErrorCode::kNotFound) {
-        continue;
-      }
-      return each->error();
+      if (!*each && !is_of_one_object(each->error())) return each->error();
     }
     if (!before || !after || after->size() > TskFileSystem::kDigestBytesMax) return false;
-    std::vector<std::byte> one(1u << 20);
-    std::vector<std::byte> other(one.size());
-    for (std::uint64_t at = 0; at < after->size(); at += one.size()) {
-      const auto got = before->read(at, one);
-      if (!got) return got.error();
-      const auto also = after->read(at, other);
-      if (!also) return also.error();
-      if (*got != *also || !std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(*got),
-                                       other.begin())) {
-        return false;
-      }
-    }
-    return true;
+    return have_same_bytes(*before, *after);
   }
 
   void drop_same(std::size_t number) {

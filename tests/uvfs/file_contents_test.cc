@@ -169,6 +169,32 @@ TEST(FileContentsOfOthersTest, WhatIsMadeIsAskedForInPieces) {
   EXPECT_EQ(all[size - 1], static_cast<char>((size - 1) / 7));
 }
 
+TEST(FileContentsOfOthersTest, WhatCannotBeReadIsTheSameAsNothing) {
+  const auto of = [](const std::string& text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return FileContents::of_bytes(text.size(), {bytes.begin(), bytes.end()});
+  };
+  const auto failing = [](ErrorCode code) {
+    return FileContents::of_reader(3, [code](std::uint64_t, std::span<std::byte>) -> Result<void> {
+      return Error{code, ""};
+    });
+  };
+  FileContents one = of("one");
+  FileContents same = of("one");
+  FileContents other = of("two");
+  FileContents longer = of("one more");
+  EXPECT_TRUE(have_same_bytes(one, same).value());
+  EXPECT_FALSE(have_same_bytes(one, other).value());
+  EXPECT_FALSE(have_same_bytes(one, longer).value());
+  FileContents damaged = failing(ErrorCode::kCorrupt);
+  EXPECT_FALSE(have_same_bytes(one, damaged).value());
+  EXPECT_FALSE(have_same_bytes(damaged, one).value());
+  // (The daemon is away: nothing is known.)
+  FileContents away = failing(ErrorCode::kUnavailable);
+  EXPECT_EQ(have_same_bytes(one, away).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(have_same_bytes(away, one).error().code, ErrorCode::kUnavailable);
+}
+
 TEST(FileContentsOfOthersTest, RunsLieAtAnyByte) {
   MadeForeign made("true", 64 * 1024);
   made.put(5000, "one");

@@ -75,27 +75,11 @@ Result<std::optional<std::string>> text_of(FileContents& contents) {
   return std::optional(std::move(text));
 }
 
-Result<bool> same_contents(FileContents& one, FileContents& two) {
-  if (one.size() != two.size()) return false;
-  std::vector<std::byte> mine(1u << 20);
-  std::vector<std::byte> theirs(mine.size());
-  for (std::uint64_t at = 0; at < one.size(); at += mine.size()) {
-    const auto got = one.read(at, mine);
-    if (!got) return got.error();
-    if (const auto read = two.read(at, theirs); !read) return read.error();
-    if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(*got),
-                    theirs.begin())) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // ---- files
 
 Result<void> compare_files(const client::Context& context, FileContents& one, FileContents& two,
                            const Asked& asked, api::FileDiff& to) {
-  const auto same = same_contents(one, two);
+  const auto same = have_same_bytes(one, two);
   if (!same) return same.error();
   to.set_differ(!*same);
   if (*same) return {};
@@ -169,8 +153,11 @@ class Directories {
     if (LINUX_S_ISREG(before.mode) || LINUX_S_ISLNK(before.mode)) {
       auto one = asked_.history.contents(ends.before->inode, first);
       auto two = asked_.history.contents(ends.after->inode, last);
+      for (const auto* const each : {&one, &two}) {
+        if (!*each && !is_of_one_object(each->error())) return each->error();
+      }
       if (!one || !two) return true;  // damaged, or encrypted: what cannot be told is said
-      const auto same = same_contents(*one, *two);
+      const auto same = have_same_bytes(*one, *two);
       if (!same) return same.error();
       if (!*same) return true;
     }

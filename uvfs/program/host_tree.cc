@@ -35,9 +35,6 @@ bool is_fatal(int error) {
   return error == ENOSPC || error == EDQUOT || error == EIO || error == EROFS;
 }
 
-// What is wrong with one object, not with the past of all of them.
-bool is_of_one(const Error& error) { return is_about_contents(error) || is_out_of_reach(error); }
-
 // errno; 0: all is written.
 int write_all(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -85,7 +82,7 @@ void HostTree::note(std::size_t entry, std::string_view what) {
 }
 
 Result<void> HostTree::leave_out(std::size_t entry, const Error& why) {
-  if (entry == 0 || !is_of_one(why)) {
+  if (entry == 0 || !is_of_one_object(why)) {
     return Error{why.code, fmt::format("{}: {}", shown(entry), why.message)};
   }
   done_.damaged = true;
@@ -285,7 +282,7 @@ Result<void> HostTree::set_attributes(std::size_t entry, int fd) {
   const Entry& one = tree_.entries[entry];
   const auto attributes = history_.files->attributes(one.inode, options_.at);
   if (!attributes) {
-    if (!is_of_one(attributes.error())) return attributes.error();
+    if (!is_of_one_object(attributes.error())) return attributes.error();
     done_.damaged = true;
     note(entry, "its attributes were not read: " + attributes.error().message);
     return {};
