@@ -31,6 +31,20 @@ ByteRuns runs_of(const ifsck::BlockMap& map, std::uint32_t block_bytes) {
   return runs;
 }
 
+// Of runs that overlap each byte once.
+ByteRuns apart(ByteRuns runs) {
+  std::uint64_t end = 0;
+  for (ByteRun& each : runs) {
+    const std::uint64_t known = std::min(end - std::min(end, each.logical), each.bytes);
+    each.logical += known;
+    each.place += known;
+    each.bytes -= known;
+    end = std::max(end, each.logical + each.bytes);
+  }
+  std::erase_if(runs, [](const ByteRun& each) { return each.bytes == 0; });
+  return runs;
+}
+
 constexpr std::size_t kComparedBytes = 1u << 20;  // at a time
 constexpr std::string_view kWayOut = ": expose a view and mount it there";
 
@@ -91,7 +105,7 @@ Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtConte
   const auto map = ifsck::map_blocks(*contents.view_, context.volume, context.layout, object.number,
                                      object.inode);
   if (!map) return map.error();
-  contents.runs_ = runs_of(*map, block_bytes);
+  contents.runs_ = apart(runs_of(*map, block_bytes));
   contents.whole_ = map->faults.empty();
   return contents;
 }
@@ -99,7 +113,7 @@ Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtConte
 FileContents FileContents::of_runs(ifsck::Past& past, SequenceNumber at, Lay lay) {
   FileContents contents(Kind::kRuns, lay.size);
   contents.whole_ = lay.whole;
-  contents.runs_ = std::move(lay.runs);
+  contents.runs_ = apart(std::move(lay.runs));
   contents.past_ = &past;
   contents.none_ = std::make_unique<ifsck::Overlay>();
   contents.view_ = std::make_unique<ifsck::View>(
@@ -172,10 +186,8 @@ Result<void> FileContents::for_each_byte(const Visit& visit) {
   };
   const auto all = for_each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) {
     if (const auto filled = fill_up(at); !filled) return filled;
-    // (Of a damaged map, whose runs may overlap, what comes first is meant.)
-    const std::uint64_t known = std::min<std::uint64_t>(done - std::min(done, at), bytes.size());
-    done += bytes.size() - known;
-    return known == bytes.size() ? Result<void>{} : visit(at + known, bytes.subspan(known));
+    done += bytes.size();
+    return visit(at, bytes);
   });
   return all ? fill_up(size_) : all;
 }

@@ -47,8 +47,8 @@ class FileContents {
                                                  const ifsck::ExtContext& context,
                                                  const Object& object);
 
-  // As bytes of the volume at that moment; `past` outlives it. A run may repeat what is in one
-  // before it: the first is meant.
+  // As bytes of the volume at that moment; `past` outlives it. Runs ascend; one may repeat what is
+  // in one before it, as those of a damaged map: the first is meant.
   struct Lay {
     std::uint64_t size = 0;
     ByteRuns runs;

@@ -208,5 +208,30 @@ TEST(FileContentsOfOthersTest, RunsLieAtAnyByte) {
   EXPECT_TRUE(contents.is_whole());
 }
 
+TEST(FileContentsOfOthersTest, OfRunsThatOverlapTheFirstIsMeant) {
+  MadeForeign made("true", 64 * 1024);
+  made.put(5000, "the first of them");
+  made.put(9000, "within it");
+  made.put(12000, "half behind it");
+  const auto at = made.flush();
+  auto past = made.past();
+  FileContents contents = FileContents::of_runs(
+      past, at, {.size = 24, .runs = {{0, 5000, 17}, {4, 9000, 5}, {10, 12000, 14}}});
+  const std::string whole = "the first of them" + std::string("half behind it").substr(7);
+  ASSERT_EQ(whole.size(), 24u);
+  EXPECT_EQ(all_of(contents), whole);
+  for (std::uint64_t from = 0; from < whole.size(); ++from) {
+    EXPECT_EQ(part_of(contents, from, 5), whole.substr(from, 5)) << from;
+  }
+  std::string pieces(24, '?');
+  EXPECT_TRUE(contents
+                  .for_each_piece([&](std::uint64_t offset, std::span<const std::byte> bytes) {
+                    std::memcpy(pieces.data() + offset, bytes.data(), bytes.size());
+                    return Result<void>{};
+                  })
+                  .has_value());
+  EXPECT_EQ(pieces, whole);
+}
+
 }  // namespace
 }  // namespace mariner::uvfs
