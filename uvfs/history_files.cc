@@ -20,6 +20,7 @@ constexpr unsigned kMomentShift = 40;
 constexpr ObjectNumber kNumberMax = (ObjectNumber{1} << kMomentShift) - 1;
 static_assert(HistoryFiles::kMomentsMax < (std::uint64_t{1} << (64 - kMomentShift)) - 1);
 static_assert(HistoryFiles::kPathsMax < kNumberMax);
+static_assert(HistoryFiles::kPathsMax < HistoryFiles::kNobody - HistoryFiles::kRoot);
 
 Error too_many(std::size_t most, std::string_view what) {
   return {ErrorCode::kLimit,
@@ -302,7 +303,8 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_object(const Object&
   for (const FilesMoment::Name& each : **names) {
     // (A kernel would take the whole directory for broken.)
     if (!is_safe_name(each.name)) continue;
-    const auto id = id_of(Object{object.at, each.number});
+    const bool shown = shown_number(each.number) <= kNumberMax;
+    const auto id = shown ? id_of(Object{object.at, each.number}) : kNobody;
     if (!id) return id.error();
     all.push_back({each.name, *id, each.kind});
   }

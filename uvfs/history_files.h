@@ -50,6 +50,8 @@ class HistoryFiles {
  public:
   using FileId = std::uint64_t;
   static constexpr FileId kRoot = 1;
+  // Of a name in a list whose object has no number that can be shown (damage, mostly); of nothing.
+  static constexpr FileId kNobody = 0xffffffff;
 
   static constexpr std::size_t kTreesMax = 256;  // moments whose directories are kept
   // ... fewer, if they (what their journals have left) hold more than this, all together: 256 MiB.

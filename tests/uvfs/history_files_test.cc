@@ -211,5 +211,26 @@ TEST(HistoryFilesOfOthersTest, ATreeOfNtfsIsShownAlike) {
   EXPECT_EQ(files.list(files.find(versions.id, "small")->id)->size(), 2u);
 }
 
+TEST(HistoryFilesOfOthersTest, ANumberThatNoneCanHaveHidesNoOthers) {
+  MadeNtfs made;
+  made.copy("one", "/number one");
+  made.copy("two", "/number two");
+  // In the index, behind the $MFT: the reference stands before the name's times and sizes.
+  const std::u16string name = u"number two";
+  const std::uint64_t at = made.find({reinterpret_cast<const char*>(name.data()), 2 * name.size()});
+  made.put(at - 66 - 16, std::string("\0\0\0\0\0\1", 6));
+  const auto last = made.flush();
+  MadeFiles made_files(made);
+  HistoryFiles& files = *made_files.files;
+  const auto root = files.find(HistoryFiles::kRoot, "@#" + std::to_string(last.value)).value();
+  const auto list = files.list(root.id);
+  ASSERT_TRUE(list.has_value()) << list.error().message;
+  ASSERT_EQ(list->size(), 2u);
+  EXPECT_EQ((*list)[0].id, files.find(root.id, "number one")->id);
+  EXPECT_EQ((*list)[1].id, HistoryFiles::kNobody);
+  EXPECT_FALSE(files.find(root.id, "number two").has_value());
+  EXPECT_FALSE(files.attributes(HistoryFiles::kNobody).has_value());
+}
+
 }  // namespace
 }  // namespace mariner::uvfs
