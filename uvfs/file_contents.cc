@@ -129,8 +129,21 @@ FileContents FileContents::of_bytes(std::uint64_t size, std::vector<std::byte> b
 }
 
 FileContents FileContents::of_reader(std::uint64_t size, Read read) {
+  return of_reader(size, std::move(read), {{.logical = 0, .place = 0, .bytes = size}});
+}
+
+FileContents FileContents::of_reader(std::uint64_t size, Read read, const ByteRuns& stored) {
   FileContents contents(Kind::kReader, size);
   contents.read_ = std::move(read);
+  for (const ByteRun& each : stored) {
+    if (each.logical >= size) break;
+    const std::uint64_t begin = each.logical / kMadeTogether * kMadeTogether;
+    const std::uint64_t bytes = std::min(each.bytes, size - each.logical);
+    const std::uint64_t pieces = (each.logical + bytes - begin + kMadeTogether - 1) / kMadeTogether;
+    contents.runs_.push_back(
+        {begin, begin, std::min<std::uint64_t>(pieces * kMadeTogether, size - begin)});
+  }
+  contents.runs_ = apart(std::move(contents.runs_));
   return contents;
 }
 
@@ -156,12 +169,8 @@ std::vector<ifsck::Past::Question> FileContents::questions_of(ByteRange volume) 
 
 Result<void> FileContents::for_each_piece(const Visit& visit) {
   if (kind_ == Kind::kBytes) return bytes_.empty() ? Result<void>{} : visit(0, bytes_);
-  // (What is made is at its place in the file.)
-  const ByteRun all{.logical = 0, .place = 0, .bytes = size_};
-  const std::span<const ByteRun> runs =
-      kind_ == Kind::kReader ? std::span(&all, 1) : std::span<const ByteRun>(runs_);
   std::vector<std::byte> piece;
-  for (const ByteRun& run : runs) {
+  for (const ByteRun& run : runs_) {
     const std::uint64_t end = std::min(size_, run.logical + run.bytes);
     for (std::uint64_t at = run.logical; at < end; at += piece.size()) {
       piece.resize(std::min(end - at, kPieceBytesMax));

@@ -61,6 +61,11 @@ class FileContents {
   // all of which is within the size.
   using Read = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> to)>;
   [[nodiscard]] static FileContents of_reader(std::uint64_t size, Read read);
+  // The same, where what is kMadeTogether bytes or more from all of `stored` (places do not matter)
+  // is a hole.
+  static constexpr std::uint64_t kMadeTogether = 1u << 20;
+  [[nodiscard]] static FileContents of_reader(std::uint64_t size, Read read,
+                                              const ByteRuns& stored);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Not, where what says where its blocks are is damaged: what is not found is zeros.
@@ -90,11 +95,11 @@ class FileContents {
   Kind kind_;
   std::uint64_t size_ = 0;
   bool whole_ = true;
+  ByteRuns runs_;  // of kRuns; of kReader, whose places are those in the file
   // Of kRuns. (In places of their own: a view keeps pointers to both.)
   std::unique_ptr<ifsck::Overlay> none_;
   std::unique_ptr<ifsck::View> view_;
   ifsck::Past* past_ = nullptr;
-  ByteRuns runs_;
   std::vector<std::byte> bytes_;  // of kBytes
   Read read_;                     // of kReader
 };

@@ -115,11 +115,15 @@ Result<FileContents> TskMoment::contents(ObjectNumber number) {
     case TskObject::Contents::kMade: {
       auto read = opened_->files->reader(number);
       if (!read) return read.error();
-      return FileContents::of_reader(
-          object.state.size,
-          [read = std::move(*read), keep = opened_](std::uint64_t offset, std::span<std::byte> to) {
-            return read(offset, to);
-          });
+      FileContents::Read made = [read = std::move(*read), keep = opened_](std::uint64_t offset,
+                                                                          std::span<std::byte> to) {
+        return read(offset, to);
+      };
+      // (A file that is compressed may be one hole with little in it, as any other.)
+      const bool has_all_runs =
+          object.whole && opened_->files->kind() == TskFileSystem::Kind::kNtfs;
+      return has_all_runs ? FileContents::of_reader(object.state.size, std::move(made), object.runs)
+                          : FileContents::of_reader(object.state.size, std::move(made));
     }
     case TskObject::Contents::kEncrypted:
       return out_of_reach(

@@ -169,6 +169,33 @@ TEST(FileContentsOfOthersTest, WhatIsMadeIsAskedForInPieces) {
   EXPECT_EQ(all[size - 1], static_cast<char>((size - 1) / 7));
 }
 
+TEST(FileContentsOfOthersTest, HolesInWhatIsMadeAreNotVisited) {
+  constexpr std::uint64_t kMiB = 1u << 20;
+  constexpr std::uint64_t kSize = 100 * kMiB + 5;
+  const FileContents::Read read = [](std::uint64_t, std::span<std::byte> to) -> Result<void> {
+    std::ranges::fill(to, std::byte{'x'});
+    return {};
+  };
+  // Two that are in one piece, one over two, the last; and what is behind the end.
+  FileContents contents = FileContents::of_reader(
+      kSize, read,
+      {{10, 0, 20}, {4096, 0, 4096}, {10 * kMiB - 1, 0, 2}, {kSize - 1, 0, 4096}, {kSize, 0, 1}});
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> visited;
+  const auto done =
+      contents.for_each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) {
+        visited.emplace_back(at, bytes.size());
+        return Result<void>{};
+      });
+  EXPECT_TRUE(done.has_value());
+  EXPECT_EQ(visited, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{
+                         {0, kMiB}, {9 * kMiB, 2 * kMiB}, {100 * kMiB, 5}}));
+  EXPECT_EQ(part_of(contents, 5, 3), "xxx");
+  const std::string all = all_of(contents);
+  ASSERT_EQ(all.size(), kSize);
+  EXPECT_EQ(all[kMiB - 1], 'x');
+  EXPECT_EQ(all[kMiB], '\0');
+}
+
 TEST(FileContentsOfOthersTest, WhatCannotBeReadIsTheSameAsNothing) {
   const auto of = [](const std::string& text) {
     const auto bytes = std::as_bytes(std::span(text));
