@@ -96,6 +96,8 @@ Result<FilesMoment*> HistoryFiles::tree(SequenceNumber at) {
     trees_.splice(trees_.begin(), trees_, known);
     return trees_.front().second.get();
   }
+  // (With it comes how large the volume is by now, and the file system of that moment.)
+  if (const auto reach = source_.past->reach(); !reach) return reach.error();
   if (source_.opens) source_.opens(at);
   auto opened = open_moment(*source_.past, at, &mender_);
   if (!opened) {

@@ -24,6 +24,7 @@ Result<RemotePast> RemotePast::open(const client::PastClient::Options& options) 
 Result<Past::Reach> RemotePast::reach() {
   if (const Result<void> looked = client_.look(); !looked) return looked.error();
   const api::Past& past = client_.past();
+  size_bytes_ = std::max(size_bytes_, past.size_bytes());
   return Reach{{past.from().sequence()}, {past.newest().sequence()}};
 }
 

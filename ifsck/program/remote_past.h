@@ -2,7 +2,8 @@
 //
 // moment_of() of a time to come, or before all that the daemon keeps: kOutsideWindow. A rollback is
 // a write, to the blocks that it gave other contents; changed() may name blocks that it left as
-// they were.
+// they were. The volume's size is what it was at the last reach(): it may grow, of earlier moments
+// with zeros.
 #pragma once
 
 #include <string>
@@ -46,7 +47,7 @@ class RemotePast final : public Past {
         volume_(options.volume) {}
 
   client::PastClient client_;
-  std::uint64_t size_bytes_;  // when it was opened
+  std::uint64_t size_bytes_;
   client::AdminClient admin_;
   std::string volume_;
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ifsck/ext_inode.h"
+#include "ifsck/past_behind.h"
 #include "tests/uvfs/made_files.h"
 #include "tests/uvfs/made_foreign.h"
 
@@ -16,6 +17,20 @@ namespace {
 using ifsck::InodeAt;
 using FileId = HistoryFiles::FileId;
 using NamesOf = std::vector<std::string>;
+
+// A volume that has grown, which is known when one looks how far the past reaches.
+class Grown final : public ifsck::PastBehind {
+ public:
+  using PastBehind::PastBehind;
+  std::uint64_t size_bytes() const override { return PastBehind::size_bytes() / (looked_ ? 1 : 2); }
+  Result<Reach> reach() override {
+    looked_ = true;
+    return PastBehind::reach();
+  }
+
+ private:
+  bool looked_ = false;
+};
 
 class HistoryFilesTest : public ::testing::Test {
  protected:
@@ -173,6 +188,17 @@ TEST_F(HistoryFilesTest, ContentsAreRead) {
     EXPECT_EQ(files_->read(at("/@#1/a/large")->id, 0, bytes).value(), bytes.size());
     EXPECT_EQ(files_->read(file, 0, bytes).value(), bytes.size());
   }
+}
+
+TEST_F(HistoryFilesTest, TheFileSystemOfAVolumeThatHasGrownIsUnderstood) {
+  auto trace = made_.past();
+  Grown past(trace);
+  HistoryFiles files({.past = &past,
+                      .moment_of = [](std::string_view) { return SequenceNumber{1}; },
+                      .marks = [] { return std::vector<Mark>(); }});
+  const auto moment = files.find(HistoryFiles::kRoot, "@now");
+  ASSERT_TRUE(moment.has_value()) << moment.error().message;
+  EXPECT_TRUE(files.find(moment->id, "many").has_value());
 }
 
 TEST_F(HistoryFilesTest, TimesAreWrittenSoThatTheySort) {

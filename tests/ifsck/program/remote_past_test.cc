@@ -58,6 +58,14 @@ TEST_F(RemotePastTest, AnswersWhatTheDaemonSays) {
                                         "changed id: \"17\" from: 3 to: 9", "versions 17"));
 }
 
+TEST_F(RemotePastTest, AVolumeThatHasGrownIsAsLargeAsItIs) {
+  RemotePast past = *open();
+  fake().past.set_size_bytes(3u << 20);
+  EXPECT_EQ(past.size_bytes(), 1u << 20);
+  ASSERT_TRUE(past.reach());
+  EXPECT_EQ(past.size_bytes(), 3u << 20);
+}
+
 TEST_F(RemotePastTest, PassesErrorsOn) {
   RemotePast past = *open();
   fake().error = Error{ErrorCode::kOutsideWindow, "gone"};
