@@ -81,11 +81,16 @@ void HostTree::note(std::size_t entry, std::string_view what) {
   done_.notes.push_back(fmt::format("{}: {}", shown(entry), what));
 }
 
+void HostTree::not_made(std::size_t entry, int error) {
+  done_.failed = true;
+  note(entry, fmt::format("was not made: {}", reason(error)));
+}
+
 Result<void> HostTree::leave_out(std::size_t entry, const Error& why) {
   if (entry == 0 || !is_of_one_object(why)) {
     return Error{why.code, fmt::format("{}: {}", shown(entry), why.message)};
   }
-  done_.damaged = true;
+  done_.failed = true;
   note(entry, "was not made: " + why.message);
   return {};
 }
@@ -153,7 +158,7 @@ Result<void> HostTree::make_directory(std::size_t entry) {
   // Nobody else gets in until it is finished.
   if (mkdirat(*folder, name_of(entry).c_str(), 0700) != 0) {
     if (entry == 0 || is_fatal(errno)) return errno_error(errno, shown(entry));
-    note(entry, fmt::format("was not made: {}", reason(errno)));
+    not_made(entry, errno);
     return {};
   }
   made_[entry] = true;
@@ -175,7 +180,7 @@ Result<void> HostTree::make_file(std::size_t entry) {
                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.fd() < 0) {
     if (entry == 0 || is_fatal(errno)) return errno_error(errno, shown(entry));
-    note(entry, fmt::format("was not made: {}", reason(errno)));
+    not_made(entry, errno);
     return {};
   }
   made_[entry] = true;
@@ -208,7 +213,7 @@ Result<bool> HostTree::fill(std::size_t entry, FileContents& contents, int fd) {
   if (written && ftruncate(fd, static_cast<off_t>(contents.size())) != 0) failed = errno;
   if (written && failed == 0) {
     if (contents.is_whole()) return true;
-    done_.damaged = true;
+    done_.failed = true;
     note(entry, "what says where its blocks are is damaged; what was not found is zeros");
     return true;
   }
@@ -219,7 +224,7 @@ Result<bool> HostTree::fill(std::size_t entry, FileContents& contents, int fd) {
   }
   // (It may be larger than files can be here.)
   if (entry == 0 || is_fatal(failed)) return errno_error(failed, shown(entry));
-  note(entry, fmt::format("was not made: {}", reason(failed)));
+  not_made(entry, failed);
   return false;
 }
 
@@ -231,7 +236,7 @@ Result<void> HostTree::make_link(std::size_t entry) {
   if (!folder) return folder.error();
   if (symlinkat(target->c_str(), *folder, name_of(entry).c_str()) != 0) {
     if (entry == 0 || is_fatal(errno)) return errno_error(errno, shown(entry));
-    note(entry, fmt::format("was not made: {}", reason(errno)));
+    not_made(entry, errno);
     return {};
   }
   made_[entry] = true;
@@ -283,7 +288,7 @@ Result<void> HostTree::set_attributes(std::size_t entry, int fd) {
   const auto attributes = history_.files->attributes(one.inode, options_.at);
   if (!attributes) {
     if (!is_of_one_object(attributes.error())) return attributes.error();
-    done_.damaged = true;
+    done_.failed = true;
     note(entry, "its attributes were not read: " + attributes.error().message);
     return {};
   }

@@ -34,7 +34,7 @@ class HostTree {
     std::uint64_t others = 0;
     std::uint64_t bytes = 0;         // written
     std::vector<std::string> notes;  // what is not as it was, and why
-    bool damaged = false;            // ... because it could not be read whole
+    bool failed = false;             // ... because it could not be read whole, or not be made here
   };
 
   // All of them outlive it.
@@ -55,6 +55,8 @@ class HostTree {
   [[nodiscard]] const std::string& name_of(std::size_t entry) const;
   [[nodiscard]] std::string shown(std::size_t entry) const;
   void note(std::size_t entry, std::string_view what);
+  // This host does not make it: noted. What is in a directory goes with it.
+  void not_made(std::size_t entry, int error);
   // It cannot be read: noted, if that is a matter of this one, and if there are others.
   [[nodiscard]] Result<void> leave_out(std::size_t entry, const Error& why);
 

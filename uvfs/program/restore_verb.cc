@@ -149,7 +149,7 @@ Answer restore(client::Context& context, const Words& words) {
   if (!context.print_json(to_message(*located, *done, words))) {
     tell(context, *located, *done, words);
   }
-  return done->damaged || tree->damaged ? client::ExitCode::kFailed : client::ExitCode::kDone;
+  return done->failed || tree->damaged ? client::ExitCode::kFailed : client::ExitCode::kDone;
 }
 
 }  // namespace mariner::uvfs

@@ -58,7 +58,7 @@ TEST_F(HostTreeTest, IsAsItWas) {
       "set_inode_field a/b mode 040500\nea_set a/set user.note noted\n");
   const auto done = write(at);
   ASSERT_TRUE(done.has_value()) << done.error().message;
-  EXPECT_FALSE(done->damaged);
+  EXPECT_FALSE(done->failed);
   EXPECT_EQ(read_host("to/a/set"), "one\n");
   EXPECT_EQ(status("/a/set").st_mtim.tv_sec, 86'400);
   EXPECT_EQ(status("/a/set").st_mode & 07777, 0751u) << "nothing runs as somebody else";
@@ -97,7 +97,7 @@ TEST_F(HostTreeTest, WhatCannotBeReadOfOneKeepsNothingElseBack) {
       "symlink a/gate nowhere\nset_inode_field a/gate flags 0x800\n");
   const auto done = write(at, false, Error{ErrorCode::kCorrupt, "damaged at byte 0"});
   ASSERT_TRUE(done.has_value()) << done.error().message;
-  EXPECT_TRUE(done->damaged);
+  EXPECT_TRUE(done->failed);
   const std::string notes = testing::PrintToString(done->notes);
   EXPECT_THAT(notes, HasSubstr("/a/sealed: was not made: it is encrypted"));
   EXPECT_THAT(notes, HasSubstr("/a/gate: was not made: it is encrypted"));
@@ -127,6 +127,7 @@ TEST_F(HostTreeTest, WhatIsTooLargeForThisHostIsLeftOut) {
   EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   std::signal(SIGXFSZ, handler);
   ASSERT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_TRUE(done->failed);
   EXPECT_THAT(testing::PrintToString(done->notes),
               HasSubstr("/a/b/sparse: was not made: File too"));
   EXPECT_FALSE(fs::exists(to_ + "/a/b/sparse"));
