@@ -105,11 +105,23 @@ std::span<const Past::Version> JournalWalk::some_writes(std::size_t from) const 
   return std::span(writes_).subspan(from, end - from);
 }
 
+// Some moments at a time: all that there are may be more than memory holds, and more than may be.
 Result<void> JournalWalk::find_writes() {
-  auto writes = past_.versions(ring_.places(), stretch_.first, stretch_.last);
-  if (!writes) return writes.error();
-  if (writes->size() > options_.writes_max) return limit("writes to it", options_.writes_max);
-  writes_ = std::move(*writes);
+  constexpr std::uint64_t kTimesMax = 16;
+  std::uint64_t times = 1;
+  for (SequenceNumber from = stretch_.first; from < stretch_.last;) {
+    const std::uint64_t left = stretch_.last.value - from.value;
+    const SequenceNumber to{from.value + std::min(times * options_.moments_at_once, left)};
+    const auto writes = past_.versions(ring_.places(), from, to);
+    if (!writes) return writes.error();
+    if (writes_.size() + writes->size() > options_.writes_max) {
+      return limit("writes to it", options_.writes_max);
+    }
+    writes_.insert(writes_.end(), writes->begin(), writes->end());
+    if (writes->size() < options_.writes_max / 16) times = std::min(4 * times, kTimesMax);
+    if (writes->size() > options_.writes_max / 4) times = std::max<std::uint64_t>(times / 4, 1);
+    from = to;
+  }
   std::ranges::sort(writes_, {}, [](const auto& each) {
     return std::pair{each.sequence, each.block};
   });

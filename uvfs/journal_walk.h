@@ -30,6 +30,7 @@ class JournalWalk {
   struct Options {
     std::uint64_t journal_blocks_max = 4u << 20;
     std::size_t writes_max = 4u << 20;          // to blocks of the journal: 16 GiB
+    std::uint64_t moments_at_once = 1u << 20;   // that are asked about; more, where little is found
     std::uint64_t transactions_max = 4u << 20;  // that come to the log
     std::uint64_t changes_max = 16u << 20;      // of blocks, by them: 24 bytes each, and more
     std::uint64_t looks_max = std::uint64_t{1} << 27;  // at blocks of the log

@@ -84,6 +84,33 @@ TEST_F(JournalWalkTest, HasItsBounds) {
   }
 }
 
+// How far it was asked for writes, and how often.
+class Asked final : public ifsck::PastBehind {
+ public:
+  using PastBehind::PastBehind;
+  Result<std::vector<Version>> versions(std::span<const Lbn> blocks, SequenceNumber from,
+                                        SequenceNumber to) override {
+    ++times;
+    last = to;
+    return PastBehind::versions(blocks, from, to);
+  }
+  int times = 0;
+  SequenceNumber last;
+};
+
+TEST_F(JournalWalkTest, AsksAboutSomeMomentsAtATime) {
+  Asked past(*past_);
+  const auto history = walk(past, {.moments_at_once = 4});
+  ASSERT_TRUE(history.has_value()) << history.error().message;
+  EXPECT_GT(past.times, 2);
+  EXPECT_EQ(past.last, history_.last());
+  compare(past, *history);
+  // Of what is too much, no more is asked for than shows that.
+  Asked much(*past_);
+  EXPECT_EQ(walk(much, {.writes_max = 20, .moments_at_once = 4}).error().code, ErrorCode::kLimit);
+  EXPECT_LT(much.last, history_.last());
+}
+
 // From `at` on it is as it was at `target`; versions() says nothing of that.
 class Broken final : public ifsck::PastBehind {
  public:
