@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <new>
 #include <optional>
 
 #include "tests/uvfs/made_writes.h"
@@ -18,6 +19,8 @@ class MadeFiles {
     files.emplace(HistoryFiles::Source{
         .past = &past_,
         .moment_of = [newest](std::string_view text) -> Result<SequenceNumber> {
+          // (As if more were asked for than there is.)
+          if (text == "greedy") throw std::bad_alloc();
           SequenceNumber at;
           const auto [end, error] =
               std::from_chars(text.data() + 1, text.data() + text.size(), at.value);

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -212,19 +213,34 @@ void statfs(fuse_req_t request, fuse_ino_t /*id*/) {
   fuse_reply_statfs(request, &about);
 }
 
+// What a file system makes one question ask for may be more than there is: that question has no
+// answer then, and the mount goes on. (Each of these replies last.)
+template <auto kAnswer>
+struct Bounded;
+template <typename... Words, void (*kAnswer)(fuse_req_t, Words...)>
+struct Bounded<kAnswer> {
+  static void answer(fuse_req_t request, Words... words) {
+    try {
+      kAnswer(request, words...);
+    } catch (const std::bad_alloc&) {
+      fuse_reply_err(request, ENOMEM);
+    }
+  }
+};
+
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops all{};
   all.init = init;
-  all.lookup = lookup;
-  all.getattr = getattr;
-  all.readlink = readlink;
+  all.lookup = Bounded<lookup>::answer;
+  all.getattr = Bounded<getattr>::answer;
+  all.readlink = Bounded<readlink>::answer;
   all.open = open;
-  all.read = read;
-  all.opendir = opendir;
-  all.readdir = readdir;
+  all.read = Bounded<read>::answer;
+  all.opendir = Bounded<opendir>::answer;
+  all.readdir = Bounded<readdir>::answer;
   all.releasedir = releasedir;
-  all.getxattr = getxattr;
-  all.listxattr = listxattr;
+  all.getxattr = Bounded<getxattr>::answer;
+  all.listxattr = Bounded<listxattr>::answer;
   all.statfs = statfs;
   return all;
 }

@@ -101,6 +101,13 @@ TEST_F(FuseServerTest, FilesOfAMomentAreReadAsAnyOthers) {
   EXPECT_EQ(names(root() / "versions/a/large").size(), 2u);
 }
 
+TEST_F(FuseServerTest, AQuestionThatNeedsTooMuchMemoryEndsAlone) {
+  struct stat about {};
+  EXPECT_EQ(::stat((root() / "@greedy").c_str(), &about), -1);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(::stat((root() / "@#1").c_str(), &about), 0);
+}
+
 TEST_F(FuseServerTest, NothingCanBeChanged) {
   const fs::path then = root() / "@#1";
   const auto fails_with = [](int result, int error) {
