@@ -54,7 +54,7 @@ Result<MomentSource> open_volume(const client::Context& context, const NamedMome
   if (!asked) return asked.error();
   auto past = RemotePast::open({.socket = context.flags.socket,
                                 .volume = asked->object,
-                                .from = {},
+                                .from = named.begins_there ? asked->at : api::MomentSpec{},
                                 .moves_on = named.moves_on,
                                 .timeout = std::chrono::minutes(1)});
   if (!past) return past.error();

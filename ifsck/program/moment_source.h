@@ -18,6 +18,9 @@ struct NamedMoment {
   std::string trace;      // empty: the image alone
   std::string at;         // of the image: a TIME; empty: the newest
   bool moves_on = false;  // see client::PastClient::Options
+  // Nothing before that moment is asked about, so the daemon keeps nothing before it for this; and
+  // it may be one that is kept behind the window (a mark).
+  bool begins_there = false;
 };
 
 struct MomentSource {

@@ -69,7 +69,8 @@ Result<FileSource> FileSource::open(const client::Context& context, const Source
                            .image = words.image,
                            .trace = words.trace,
                            .at = {},
-                           .moves_on = words.moves_on};
+                           .moves_on = words.moves_on,
+                           .begins_there = words.begins_there};
   if (object.time) {
     if (object.volume.empty()) {
       named.at = *object.time;

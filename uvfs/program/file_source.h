@@ -19,7 +19,8 @@ namespace mariner::uvfs {
 struct SourceWords {
   std::string image;  // empty: the volume of the object
   std::string trace;
-  bool moves_on = false;  // for longer than a window: see ifsck::NamedMoment
+  bool moves_on = false;      // for longer than a window: see ifsck::NamedMoment
+  bool begins_there = false;  // at the object's moment; the same
   // Given up once it is open; none: the caller sees to that.
   std::optional<client::SandboxRules> sandbox = client::SandboxRules{};
 };

@@ -25,7 +25,9 @@ bool is_damage(ErrorCode code) {
 Result<Located> Located::open(const client::Context& context, const Words& words) {
   auto name = parse_object_name(context, words.object, {.image = !words.source.image.empty()});
   if (!name) return name.error();
-  auto source = FileSource::open(context, words.source, *name);
+  SourceWords from = words.source;
+  from.begins_there = true;
+  auto source = FileSource::open(context, from, *name);
   if (!source) return source.error();
   const SequenceNumber at = source->moments.at;
   auto moment = source->moment(context, at);

@@ -8,6 +8,7 @@
 #include "ifsck/write_trace.h"
 #include "tests/ifsck/program/made_console.h"
 #include "tests/logging/temporary_directory.h"
+#include "tests/server/client/daemon.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -56,6 +57,37 @@ TEST_F(MomentSourceTest, AnImageAloneHasWholeBlocks) {
   EXPECT_EQ(source->past->size_bytes(), 8192u);
   EXPECT_EQ(source->at, SequenceNumber{});
   EXPECT_EQ(source->states_folder, "");
+}
+
+class VolumeSourceTest : public client::DaemonTest {
+ protected:
+  VolumeSourceTest() {
+    control.of_the_past.past.set_id("17");
+    control.of_the_past.moment_answer.set_sequence(5);
+    context_.flags.socket = socket;
+  }
+  // How the daemon was asked to open it.
+  std::string opened(bool begins_there) {
+    control.of_the_past.asked.clear();
+    const auto source = MomentSource::open(
+        context_,
+        {.target = "db1@#5", .image = {}, .trace = {}, .at = {}, .begins_there = begins_there});
+    EXPECT_TRUE(source.has_value());
+    EXPECT_EQ(source->at, SequenceNumber{5});
+    return control.of_the_past.asked.front();
+  }
+
+  MadeConsole made_;
+  client::Console console_ = made_.console();
+  Utc zone_;
+  client::Context context_{console_, zone_, [] { return VersionTime{4'000'000'000}; }, {}, {}};
+};
+
+// Who reads one moment for hours asks for it again when the window has moved on, and not for the
+// oldest one that there was.
+TEST_F(VolumeSourceTest, WhoAsksForNothingEarlierBeginsThere) {
+  EXPECT_EQ(opened(true), "open volume: \"db1\" from { sequence: 5 }");
+  EXPECT_EQ(opened(false), "open volume: \"db1\" from { }");
 }
 
 TEST_F(MomentSourceTest, CachesAreWhereTheyUsuallyAre) {
