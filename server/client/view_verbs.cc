@@ -137,7 +137,8 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
 
 std::string mode_of(const api::View& view) {
   return std::string(view.writable() ? "writable" : "read-only") + (view.keep() ? ", kept" : "") +
-         (view.group_view().empty() ? "" : ", part of " + view.group_view());
+         (view.group_view().empty() ? "" : ", part of " + view.group_view()) +
+         (view.failure().empty() ? "" : ", not served");
 }
 
 Result<ExitCode> list(Context& context, const NoOptions&) {

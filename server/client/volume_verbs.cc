@@ -141,6 +141,11 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
                std::to_string(volume.marks())});
   }
   context.console.print(table.empty() ? "There are no volumes.\n" : table.text(context.console));
+  for (const auto& volume : volumes->volumes()) {
+    if (volume.failure().empty()) continue;
+    context.console.note(fmt::format("{} is not served: {}\n", printable(volume.name()),
+                                     printable(volume.failure())));
+  }
   return ExitCode::kDone;
 }
 
@@ -155,6 +160,7 @@ Result<ExitCode> show(Context& context, const std::string& name) {
   facts.add("state", volume->restoring()
                          ? volume->state() + ", restoring a rollback in the background"
                          : volume->state());
+  if (!volume->failure().empty()) facts.add("failure", volume->failure());
   if (volume->has_restore()) facts.add("rollback", restoring_text(volume->restore()));
   facts.add("size",
             fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));

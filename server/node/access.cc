@@ -74,6 +74,7 @@ Result<std::shared_ptr<scsi::TargetDevice>> Access::open(std::string_view target
                  std::string(initiator) + " is not on the access list of " + volume->meta.name()};
   }
   if (const ServedView* view = parts_.views.find_target(target); view != nullptr) {
+    if (view->device == nullptr) return not_served(*view);
     return std::shared_ptr<scsi::TargetDevice>(view->device);
   }
   if (volume == nullptr) {
@@ -82,6 +83,7 @@ Result<std::shared_ptr<scsi::TargetDevice>> Access::open(std::string_view target
   if (volume->volume == nullptr) {
     return Error{ErrorCode::kUnavailable, volume->meta.name() + " is not ready"};
   }
+  if (!volume->serves()) return not_served(*volume);
   return std::shared_ptr<scsi::TargetDevice>(volume->metered);
 }
 
@@ -119,10 +121,11 @@ std::shared_ptr<scsi::CopyUnit> Access::find_copy_unit(std::uint32_t from,
   const ServedVolume* asked = parts_.volumes.find(from);
   if (asked == nullptr) return nullptr;
   for (const auto& [name, served] : parts_.volumes.all()) {
-    if (served.volume == nullptr || !may_reach(*asked, served, initiator)) continue;
+    if (!served.serves() || !may_reach(*asked, served, initiator)) continue;
     if (auto unit = served.device->find_copy_unit(target)) return unit;
   }
   for (const auto& [name, view] : parts_.views.all()) {
+    if (view.device == nullptr) continue;
     const ServedVolume* volume = parts_.volumes.find(view.meta.volume_id());
     if (volume == nullptr || !may_reach(*asked, *volume, initiator)) continue;
     if (auto unit = view.device->find_copy_unit(target)) return unit;

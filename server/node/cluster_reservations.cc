@@ -9,9 +9,7 @@ namespace {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(200);
 
-Error not_here() {
-  return {ErrorCode::kUnavailable, "this node does not serve the volume now"};
-}
+Error not_here() { return {ErrorCode::kUnavailable, "this node does not serve the volume now"}; }
 
 }  // namespace
 
@@ -43,30 +41,32 @@ void ClusterReservations::commit(VolumeId volume, Term term, std::string value, 
   transaction.compares = {{manager::alive_key(self_), lease_.id()},
                           {manager::volume_key(volume), term.revision}};
   transaction.puts = {{reservations_key(volume), value}};
-  store_.commit(
-      std::move(transaction),
-      [this, volume, term, value = std::move(value), tries, alive = alive_,
-       done = std::move(done)](const Result<manager::CommitAnswer>& r) mutable {
-        if (!r) return done(r.error());
-        switch (r->outcome) {
-          case manager::CommitOutcome::kApplied: return done({});
-          case manager::CommitOutcome::kUnknown:
-            // (Whether it was, whoever coordinates next finds out. Until then what is enforced is
-            // what was before, and the initiator knows of no change.)
-            return done(Error{ErrorCode::kUnavailable, r->why});
-          case manager::CommitOutcome::kNotApplied: break;
-        }
-        if (!*alive) return done(not_here());
-        // A wish that another node coordinates changes the record as well, and not the epoch.
-        for (const manager::Entry& entry : r->present) {
-          const std::optional<Term> now = term_of(volume, entry);
-          if (!now || now->epoch != term.epoch || now->revision == term.revision) continue;
-          const auto known = terms_.find(volume);
-          if (known != terms_.end() && known->second.epoch == now->epoch) known->second = *now;
-          return commit(volume, *now, std::move(value), tries - 1, std::move(done));
-        }
-        done(not_here());
-      });
+  store_.commit(std::move(transaction),
+                [this, volume, term, value = std::move(value), tries, alive = alive_,
+                 done = std::move(done)](const Result<manager::CommitAnswer>& r) mutable {
+                  if (!r) return done(r.error());
+                  switch (r->outcome) {
+                    case manager::CommitOutcome::kApplied: return done({});
+                    case manager::CommitOutcome::kUnknown:
+                      // (Whether it was, whoever coordinates next finds out. Until then what is
+                      // enforced is what was before, and the initiator knows of no change.)
+                      return done(Error{ErrorCode::kUnavailable, r->why});
+                    case manager::CommitOutcome::kNotApplied: break;
+                  }
+                  if (!*alive) return done(not_here());
+                  // A wish that another node coordinates changes the record as well, and not the
+                  // epoch.
+                  for (const manager::Entry& entry : r->present) {
+                    const std::optional<Term> now = term_of(volume, entry);
+                    if (!now || now->epoch != term.epoch || now->revision == term.revision)
+                      continue;
+                    const auto known = terms_.find(volume);
+                    if (known != terms_.end() && known->second.epoch == now->epoch)
+                      known->second = *now;
+                    return commit(volume, *now, std::move(value), tries - 1, std::move(done));
+                  }
+                  done(not_here());
+                });
 }
 
 std::optional<ClusterReservations::Term> ClusterReservations::term_of(
@@ -91,19 +91,18 @@ void ClusterReservations::fetch(VolumeId volume, Fetched done) {
 }
 
 void ClusterReservations::read(VolumeId volume, std::optional<Term> term, Fetched done) {
-  store_.get(reservations_key(volume),
-             [this, volume, term, alive = alive_,
-              done = std::move(done)](const Result<manager::Reading>& read) mutable {
-               if (!*alive) return;
-               if (!read) return fetch_later(volume, std::move(done));
-               meta::Reservations saved;
-               if (read->entry && !saved.ParseFromString(read->entry->value)) {
-                 return done(Error{ErrorCode::kCorrupt, "the cluster's entry " + read->entry->key +
-                                                            " cannot be read"});
-               }
-               if (term) terms_[volume] = *term;
-               done(read->entry ? from_meta(saved) : scsi::Reservations{});
-             });
+  store_.get(reservations_key(volume), [this, volume, term, alive = alive_, done = std::move(done)](
+                                           const Result<manager::Reading>& read) mutable {
+    if (!*alive) return;
+    if (!read) return fetch_later(volume, std::move(done));
+    meta::Reservations saved;
+    if (read->entry && !saved.ParseFromString(read->entry->value)) {
+      return done(Error{ErrorCode::kCorrupt,
+                        "the cluster's entry " + read->entry->key + " cannot be read"});
+    }
+    if (term) terms_[volume] = *term;
+    done(read->entry ? from_meta(saved) : scsi::Reservations{});
+  });
 }
 
 void ClusterReservations::fetch_later(VolumeId volume, Fetched done) {

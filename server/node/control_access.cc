@@ -82,7 +82,7 @@ void NodeControl::change_access(ServedVolume& volume, const meta::Volume& change
 }
 
 Result<ServedVolume*> NodeControl::find_changeable(const std::string& name, std::string_view key) {
-  Result<ServedVolume*> served = find(name);
+  Result<ServedVolume*> served = find_known(name);
   if (!served) return served;
   if (Result<void> r = node_.access_->check_changeable(**served, key); !r) return r.error();
   return served;

@@ -8,7 +8,7 @@
 namespace mariner::node {
 
 Result<MomentsOf> NodeControl::find_moments(const std::string& name) {
-  Result<ServedVolume*> served = find(name);
+  Result<ServedVolume*> served = find_known(name);
   if (!served) return served.error();
   return moments_of(**served, *node_.store_);
 }
@@ -28,7 +28,7 @@ Result<RepairDesk::Volume> NodeControl::find_repaired(const std::string& name) {
 }
 
 Result<PastDesk::Volume> NodeControl::find_past(const std::string& name) {
-  Result<ServedVolume*> served = find(name);
+  Result<ServedVolume*> served = find_known(name);
   if (!served) return served.error();
   Result<MomentsOf> moments = moments_of(**served, *node_.store_);
   if (!moments) return moments.error();
@@ -72,7 +72,7 @@ void NodeControl::verdict_list(const api::VerdictsRequest& request,
 }
 
 void NodeControl::mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
-  Result<ServedVolume*> served = find(request.volume());
+  Result<ServedVolume*> served = find_known(request.volume());
   if (!served) return done(served.error());
   const Result<MomentsOf> of = moments_of(**served, *node_.store_);
   if (!of) return done(of.error());
@@ -81,7 +81,7 @@ void NodeControl::mark_add(const api::MarkRequest& request, admin::Answer<api::M
                  [this, request, id = (*served)->meta.id(),
                   done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
                    if (!moment) return done(moment.error());
-                   if (Result<ServedVolume*> volume = find(request.volume()); !volume) {
+                   if (Result<ServedVolume*> volume = find_known(request.volume()); !volume) {
                      return done(volume.error());
                    }
                    const meta::Mark mark =

@@ -34,7 +34,7 @@ void NodeControl::volume_retain(const api::RetainRequest& request,
                                 admin::Answer<api::Volume> done) {
   const Result<Retention> retain = parse_retention(request.retain());
   if (!retain) return done(retain.error());
-  Result<ServedVolume*> served = find(request.name());
+  Result<ServedVolume*> served = find_known(request.name());
   if (!served) return done(served.error());
   if (Result<void> r = node_.access_->check_changeable(**served, "retain"); !r) {
     return done(r.error());
@@ -54,7 +54,7 @@ void NodeControl::volume_retain(const api::RetainRequest& request,
 
 void NodeControl::history_prune(const api::PruneRequest& request,
                                 admin::Answer<api::PruneAnswer> done) {
-  Result<ServedVolume*> served = find(request.name());
+  Result<ServedVolume*> served = find_known(request.name());
   if (!served) return done(served.error());
   const Result<MomentsOf> of = find_moments(request.name());
   if (!of) return done(of.error());

@@ -190,6 +190,12 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
   const ClockHealth health = clock_health(clock_state, errno, node_.clock_steps_);
   add(out, "clock", health.well ? "ok" : "warning", health.text, health.advice.c_str());
   for (const auto& [name, served] : node_.volumes_->all()) {
+    if (!served.failure) continue;
+    add(out, ("volume " + name).c_str(), "error", "it is not served: " + served.failure->message,
+        "it is looked for every few seconds; see \"The disk of the images fails\" in "
+        "docs/operations.md");
+  }
+  for (const auto& [name, served] : node_.volumes_->all()) {
     if (served.volume == nullptr || served.volume->storage() == nullptr) continue;
     const std::uint64_t lag = served.volume->storage()->lag_bytes();
     const bool late =

@@ -25,6 +25,7 @@ api::View NodeControl::to_api(const ServedView& view) {
   out.set_repaired_blocks(view.meta.repaired_blocks());
   out.set_sessions(
       static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(view.iqn)));
+  if (view.failure) out.set_failure(view.failure->message);
   out.set_keep(view.meta.keep());
   out.set_group(view.meta.group());
   out.set_group_view(view.meta.group_view());

@@ -17,7 +17,7 @@ std::string state_name(const ServedVolume& served) {
     case meta::Volume::IMPORTING: return "importing";
     case meta::Volume::CLONING: return "cloning";
     case meta::Volume::DELETING: return "deleting";
-    default: return served.volume != nullptr ? "ready" : "failed";
+    default: return served.serves() ? "ready" : "failed";
   }
 }
 
@@ -34,6 +34,12 @@ NewVolume new_volume_of(const std::string& name, std::uint64_t size_bytes, std::
 }  // namespace
 
 Result<ServedVolume*> NodeControl::find(const std::string& name) {
+  Result<ServedVolume*> served = find_known(name);
+  if (served && !(*served)->serves()) return not_served(**served);
+  return served;
+}
+
+Result<ServedVolume*> NodeControl::find_known(const std::string& name) {
   ServedVolume* served = node_.volumes_->find(name);
   if (served == nullptr) {
     return Error{ErrorCode::kNotFound,
@@ -61,6 +67,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   out.set_removable(meta.removable());
   out.set_iqn(served.iqn);
   out.set_state(state_name(served));
+  if (served.failure) out.set_failure(served.failure->message);
   out.set_serial(served.identity.serial);
   out.set_naa(naa_text(served.identity));
   out.set_image_path(served.image_path);
@@ -188,7 +195,7 @@ void NodeControl::volume_resize(const api::ResizeRequest& request,
 
 void NodeControl::volume_delete(const api::VolumeRequest& request,
                                 admin::Answer<api::Volume> done) {
-  Result<ServedVolume*> served = find(request.name());
+  Result<ServedVolume*> served = find_known(request.name());
   if (!served) return done(served.error());
   if (const std::string file = node_.access_->declared_in(**served); !file.empty()) {
     return done(

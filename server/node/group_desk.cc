@@ -346,7 +346,7 @@ void GroupDesk::finish(const meta::GroupRollback& record, api::GroupRollbackAnsw
     ServedVolume* served = parts_.volumes.find(record.before(i).volume_id());
     if (served == nullptr || served->volume == nullptr) continue;
     member.set_sequence(served->volume->index().last_rollback().value);
-    served->device->contents_replaced(scsi::Lun{0});
+    if (served->device != nullptr) served->device->contents_replaced(scsi::Lun{0});
   }
   done(std::move(answer));
 }

@@ -166,6 +166,9 @@ void GroupSet::roll_back(const std::string& name, const std::vector<meta::GroupP
   if (Result<void> r = check_parts(group, targets); !r) return done(r.error());
   const Result<std::vector<ServedVolume*>> served = members(group);
   if (!served) return done(served.error());
+  for (const ServedVolume* each : *served) {
+    if (!each->serves()) return done(not_served(*each));
+  }
   std::vector<std::uint64_t> forgotten = forgettable(group);
   if (group.rollbacks.size() - forgotten.size() >= kRollbacksMax) {
     return done(Error{ErrorCode::kLimit, name + " was rolled back " +

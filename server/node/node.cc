@@ -115,6 +115,9 @@ Result<void> Node::start() {
     return access_->find_copy_unit(from, target, initiator);
   };
   options.rod_tokens = rod_tokens_;
+  options.serves_again = [this](const ServedVolume& volume) {
+    if (views_ != nullptr) views_->serve_again(volume);
+  };
   options.make_sanitizer = [this](std::uint32_t volume) {
     return std::make_shared<VolumeSanitizer>(
         volume, VolumeSanitizer::Parts{volumes_, views_, log_space_, *store_, loop_, log_});
@@ -423,7 +426,8 @@ web::NodeMetrics Node::metrics() {
     if (served.volume == nullptr) continue;
     web::VolumeMetrics volume;
     volume.volume = name;
-    volume.scsi = &served.metered->metrics();
+    volume.serves = served.serves();
+    if (served.metered != nullptr) volume.scsi = &served.metered->metrics();
     volume.oldest_recoverable = oldest_moment(served).time;
     volume.window = std::chrono::seconds(served.meta.window_s());
     if (const auto outlook = window_watch_->outlook(VolumeId{served.meta.id()})) {

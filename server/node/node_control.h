@@ -79,6 +79,8 @@ class NodeControl final : public admin::Control {
  private:
   // A volume that serves. kNotFound, kUnavailable.
   [[nodiscard]] Result<ServedVolume*> find(const std::string& name);
+  // Also one that is not served: for what needs no image.
+  [[nodiscard]] Result<ServedVolume*> find_known(const std::string& name);
   [[nodiscard]] api::Volume to_api(const ServedVolume& served);
   [[nodiscard]] api::View to_api(const ServedView& view);
   // Of a view, or of all parts of a group's. kNotFound; kInvalidArgument: it is such a part.

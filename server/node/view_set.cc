@@ -29,17 +29,23 @@ bool is_gone(const Error& error) {
 
 }  // namespace
 
+Error not_served(const ServedView& view) {
+  std::string message = "the view " + view.meta.name() + " is not served";
+  if (view.failure) message += ": " + view.failure->message;
+  return Error{ErrorCode::kUnavailable, std::move(message)};
+}
+
 Result<void> ViewSet::start() {
   Result<std::vector<meta::View>> views = store_.views();
   if (!views) return views.error();
   std::vector<std::uint32_t> claimed;
   std::set<std::string> broken;  // views of groups of which a part is gone
   for (const meta::View& meta : *views) {
-    if (Result<void> r = serve(meta); !r && !is_gone(r.error())) {
-      // What it shows, and what was written to it, may be there again.
-      log_.error("a view is not served; it is tried again at the next start",
-                 {{"view", meta.name()}, {"error", to_string(r.error())}});
-    } else if (!r) {
+    if (Result<void> r = open(meta); !r) {
+      // What was written to it would be given up with the log's records, as nobody's.
+      if (!is_gone(r.error())) {
+        return Error{r.error().code, "the view " + meta.name() + ": " + r.error().message};
+      }
       if (!meta.group_view().empty()) broken.insert(meta.group_view());
       log_.warning("a view cannot be opened again and is dropped",
                    {{"view", meta.name()}, {"error", to_string(r.error())}});
@@ -56,15 +62,11 @@ Result<void> ViewSet::start() {
   return {};
 }
 
-Result<void> ViewSet::serve(const meta::View& meta) {
-  ServedVolume* volume = volumes_.find(meta.volume_id());
+// What it shows is kept from then on, whether or not it can be served.
+Result<void> ViewSet::open(const meta::View& meta) {
+  const ServedVolume* const volume = volumes_.find(meta.volume_id());
   if (volume == nullptr || volume->volume == nullptr) {
     return Error{ErrorCode::kNotFound, "its volume is gone"};
-  }
-  // What may fail comes before the overlay is open.
-  if (auto reservations = reservation_options(store_, MetaStore::unit_of_view(meta.name()));
-      !reservations) {
-    return reservations.error();
   }
   meta::View known = meta;
   if (known.size_bytes() == 0) {  // of a version in which no volume could grow
@@ -78,26 +80,57 @@ Result<void> ViewSet::serve(const meta::View& meta) {
     if (!opened) return opened.error();
     overlay = std::move(*opened);
   }
-  const auto added = add(*volume, known, std::move(overlay));
-  if (!added) return added.error();
+  ServedView& view = views_[meta.name()] = made_of(*volume, known, std::move(overlay));
+  if (Result<void> r = serve(*volume, view); !r) {
+    view.failure = r.error();
+    log_.error("a view is not served", {{"view", meta.name()}, {"error", to_string(r.error())}});
+  }
   return {};
+}
+
+void ViewSet::serve_again(const ServedVolume& volume) {
+  for (auto& [name, view] : views_) {
+    if (view.meta.volume_id() != volume.meta.id() || !view.failure) continue;
+    if (Result<void> r = serve(volume, view); !r) {
+      view.failure = r.error();
+      log_.error("a view is not served", {{"view", name}, {"error", to_string(r.error())}});
+    } else {
+      log_.info("a view is served again", {{"view", name}});
+    }
+  }
 }
 
 Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& meta,
                                  std::shared_ptr<volume::Volume> overlay) {
-  auto reservations = reservation_options(store_, MetaStore::unit_of_view(meta.name()));
-  if (!reservations) return reservations.error();
+  ServedView view = made_of(volume, meta, std::move(overlay));
+  if (Result<void> r = serve(volume, view); !r) return r.error();
+  ServedView& added = views_[meta.name()];
+  added = std::move(view);
+  return &added;
+}
+
+ServedView ViewSet::made_of(const ServedVolume& volume, const meta::View& meta,
+                            std::shared_ptr<volume::Volume> overlay) const {
   ServedView view;
   view.meta = meta;
   view.iqn = view_iqn(options_.iqn_base, meta.name());
   view.identity = identity_of(meta.uuid(), view.iqn, meta.name(), "VIEW");
   view.identity.target_ports = volume.identity.target_ports;
   view.overlay = std::move(overlay);
+  if (view.overlay != nullptr && meta.writable()) bound(view);
+  return view;
+}
+
+// Its target.
+Result<void> ViewSet::serve(const ServedVolume& volume, ServedView& view) {
+  if (!volume.serves()) return not_served(volume);
+  const meta::View& meta = view.meta;
+  auto reservations = reservation_options(store_, MetaStore::unit_of_view(meta.name()));
+  if (!reservations) return reservations.error();
   std::vector<scsi::LogicalUnitOptions> units(1);
   if (view.overlay == nullptr) {
     units[0].layer = volume.volume->view_layer(SequenceNumber{meta.sequence()}, meta.size_bytes());
   } else if (meta.writable()) {
-    bound(view);
     units[0].layer = view.overlay->live_layer();
   } else {
     units[0].layer = std::make_shared<volume::ReadOnlyLayer>(view.overlay->live_layer());
@@ -107,12 +140,11 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   units[0].disk.clock = [executor = &executor_] { return executor->monotonic_time(); };
   units[0].reservations = *std::move(reservations);
   view.device = volumes_.make_device(volume.meta.id(), std::move(units));
-  ServedView& added = views_[meta.name()];
-  added = std::move(view);
-  return &added;
+  view.failure.reset();
+  return {};
 }
 
-void ViewSet::bound(const ServedView& view) {
+void ViewSet::bound(const ServedView& view) const {
   const std::uint64_t bytes_max = view.meta.overlay_bytes_max();
   if (bytes_max == 0) return;  // of a version in which overlays had none
   view.overlay->bound(bytes_max, [&log = log_, name = view.meta.name(),
@@ -138,6 +170,7 @@ Result<void> ViewSet::check_new(const std::string& name) const {
 
 Result<meta::View> ViewSet::plan(const ServedVolume& volume, const NewView& request) const {
   CHECK(volume.volume != nullptr);
+  if (!volume.serves()) return not_served(volume);
   std::string name = request.name;
   if (name.empty()) {
     name = free_view_name(volume.meta.name(), request.at.sequence,

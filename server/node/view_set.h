@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,13 @@ struct ServedView {
   std::string iqn;
   scsi::Identity identity;
   std::shared_ptr<volume::Volume> overlay;  // of a writable or repaired view
+  // Why it is not served now; then there is no device. What it shows is kept all the same.
+  std::optional<Error> failure;
   std::shared_ptr<scsi::Device> device;
 };
+
+// kUnavailable: what whoever asks for a view that does not serve is told.
+Error not_served(const ServedView& view);
 
 struct NewView {
   std::string name;  // empty: "<volume>-<sequence>", made unique
@@ -58,6 +64,8 @@ class ViewSet {
 
   // Opens what the store remembers, and drops overlays that belong to no view.
   Result<void> start();
+  // Serves the views of a volume that could not be served before it was.
+  void serve_again(const ServedVolume& volume);
 
   using Exposed = UniqueFunction<void(Result<ServedView*>)>;
   // Only when all repairs are in its overlay; without any, at once.
@@ -101,8 +109,11 @@ class ViewSet {
   [[nodiscard]] Result<void> check_new(const std::string& name) const;
   [[nodiscard]] Result<meta::View> plan(const ServedVolume& volume, const NewView& request) const;
   [[nodiscard]] std::string group_view_name(const NewView& request) const;
-  Result<void> serve(const meta::View& meta);
-  void bound(const ServedView& view);
+  Result<void> open(const meta::View& meta);
+  void bound(const ServedView& view) const;
+  [[nodiscard]] ServedView made_of(const ServedVolume& volume, const meta::View& meta,
+                                   std::shared_ptr<volume::Volume> overlay) const;
+  Result<void> serve(const ServedVolume& volume, ServedView& view);
   Result<ServedView*> add(const ServedVolume& volume, const meta::View& meta,
                           std::shared_ptr<volume::Volume> overlay);
 

@@ -9,6 +9,7 @@ namespace mariner::node {
 void VolumeSet::clone(const NewVolume& request, const ServedVolume& source, SequenceNumber at,
                       bool dry_run, UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
                       UniqueFunction<void(Result<ServedVolume*>)> done) {
+  if (!source.serves()) return done(not_served(source));
   NewVolume wanted = request;
   wanted.size_bytes = source.meta.size_bytes();
   wanted.block_size = source.meta.block_size();

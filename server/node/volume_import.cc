@@ -90,7 +90,7 @@ void VolumeSet::finish_filling(Filling& filling, Result<void> filled) {
   }
   if (filled) {
     ServedVolume& served = add(filling.meta);
-    filled = start_volume(served);
+    filled = start_new(served);
     if (filled) return filling.done(&served);
   }
   forget_unstarted(filling.meta);

@@ -17,6 +17,7 @@ Result<meta::Volume> VolumeSet::plan_resize(const std::string& name,
   if (found == volumes_.end() || found->second.volume == nullptr) {
     return Error{ErrorCode::kNotFound, "there is no volume " + name};
   }
+  if (!found->second.serves()) return not_served(found->second);
   const Result<std::uint64_t> size = checked_size(size_bytes);
   if (!size) return size.error();
   meta::Volume meta = found->second.meta;

@@ -11,25 +11,16 @@
 #include "server/node/config.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
-#include "server/node/reservation_store.h"
 
 namespace mariner::node {
 
+using logging::Disk;
 using logging::FileDisk;
 using volume::Volume;
 
 namespace {
 
 constexpr auto kRetirePoll = std::chrono::milliseconds(5);
-
-// A fault layer with the layer that it stands in front of.
-struct FaultyLayer {
-  FaultyLayer(std::shared_ptr<volume::Layer> below_layer, Executor& executor,
-              const volume::FaultOptions& options)
-      : below(std::move(below_layer)), layer(*below, executor, options) {}
-  std::shared_ptr<volume::Layer> below;
-  volume::FaultLayer layer;
-};
 
 const char* what_was_interrupted(meta::Volume::State state) {
   switch (state) {
@@ -46,7 +37,7 @@ const char* what_was_interrupted(meta::Volume::State state) {
 VolumeSet::VolumeSet(VolumeSetParts parts, VolumeSetOptions options)
     : parts_(parts), options_(std::move(options)) {}
 
-VolumeSet::~VolumeSet() = default;
+VolumeSet::~VolumeSet() { *alive_ = false; }
 
 std::string VolumeSet::image_path(std::uint32_t id) const {
   // By id, not by name: a name can be used again while an old image is still being removed.
@@ -101,30 +92,8 @@ Result<void> VolumeSet::load() {
   return {};
 }
 
-Result<void> VolumeSet::start(LogStack& log, Epoch epoch) {
-  log_ = &log;
-  epoch_ = epoch;
-  for (auto& [name, served] : volumes_) {
-    if (Result<void> r = start_volume(served); !r) {
-      return Error{r.error().code,
-                   "the volume " + name + " cannot be served: " + r.error().message +
-                       "; see \"The disk of the images fails\" in docs/operations.md"};
-    }
-  }
-  return {};
-}
-
-Result<void> VolumeSet::start_volume(ServedVolume& served) {
+Result<void> VolumeSet::start_volume(ServedVolume& served, std::unique_ptr<Disk> image) {
   const meta::Volume& meta = served.meta;
-  Result<std::unique_ptr<FileDisk>> image = FileDisk::open(
-      served.image_path, FileDisk::Caching::kBuffered, &parts_.ring, options_.lock_wait);
-  if (!image) return image.error();
-  if ((*image)->size_bytes() < meta.size_bytes()) {
-    return Error{ErrorCode::kCorrupt, served.image_path + ": has " +
-                                          std::to_string((*image)->size_bytes()) +
-                                          " bytes, the volume " + meta.name() + " has " +
-                                          std::to_string(meta.size_bytes())};
-  }
   Result<meta::Progress> progress = parts_.store.progress(meta.id());
   if (!progress) return progress.error();
   Result<RecoveredVolumes::Found> recovering = parts_.recovered.take(meta.id());
@@ -144,8 +113,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   options.size_bytes = meta.size_bytes();
   options.epoch = epoch_;
   options.floor = std::max(VersionTime{progress->floor_ns()}, opened_until_[meta.id()]);
-  served.image = image->get();
-  options.image = std::move(*image);
+  options.image = std::move(image);
   options.base_in_image = meta.base_in_image();
   options.base_pages = std::move(*base_pages);
   options.storage = options_.storage;
@@ -187,25 +155,6 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
                                            &parts_.worker, parts_.executor, std::move(events));
   remember(served.volume);
-  std::vector<scsi::LogicalUnitOptions> units(1);
-  units[0].disk.identity = served.identity;
-  units[0].disk.block_bytes = meta.block_size();
-  units[0].disk.removable = meta.removable();
-  units[0].disk.clock = [executor = &parts_.executor] { return executor->monotonic_time(); };
-  units[0].layer = served.volume->live_layer();
-  if (options_.make_sanitizer) units[0].disk.sanitizer = options_.make_sanitizer(meta.id());
-  auto reservations =
-      reservation_options(parts_.store, MetaStore::unit_of_volume(served.meta.id()));
-  if (!reservations) return reservations.error();
-  units[0].reservations = *std::move(reservations);
-  if (const auto faults = options_.faults.find(meta.name()); faults != options_.faults.end()) {
-    parts_.log.warning("faults are injected into a volume, as configured",
-                       {{"volume", meta.name()}});
-    auto faulty = std::make_shared<FaultyLayer>(units[0].layer, parts_.executor, faults->second);
-    units[0].layer = {faulty, &faulty->layer};
-  }
-  served.device = make_device(meta.id(), std::move(units));
-  served.metered = std::make_shared<MeteredDevice>(served.device, parts_.executor);
   return {};
 }
 
@@ -280,7 +229,7 @@ Result<ServedVolume*> VolumeSet::create(const NewVolume& request) {
     return r.error();
   }
   ServedVolume& served = add(*meta);
-  if (Result<void> r = start_volume(served); !r) {
+  if (Result<void> r = start_new(served); !r) {
     forget_unstarted(*meta);
     return r.error();
   }
@@ -326,7 +275,9 @@ void VolumeSet::remove(const std::string& name, UniqueFunction<void(Result<void>
   served->meta = meta;
   served->device.reset();
   served->metered.reset();
+  served->failure.reset();
   served->image = nullptr;
+  served->missing = nullptr;
   volume->close(Error{ErrorCode::kNotFound, "the volume " + name + " was deleted"});
   retire(std::move(volume), [this, id = meta.id(), name, done = std::move(done)]() mutable {
     finish_removal(id, name, std::move(done));

@@ -1,18 +1,23 @@
 // The volumes of a node: started from the store and the log, created, imported, cloned, grown,
 // deleted.
 //
+// A volume whose image or reservations cannot be opened is there, and not served: its history is
+// kept and can be listed, nobody logs in, and what is missing is looked for again and again.
+//
 // Also the hidden volumes behind writable views, which have no name and no target. Owner's thread
-// only; opening blocks and happens before the event loop runs.
+// only; opening blocks and happens before the event loop runs, but for what was missing then.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "logging/io_ring.h"
+#include "logging/late_disk.h"
 #include "proto/executor.h"
 #include "proto/meta.pb.h"
 #include "server/client/retention.h"
@@ -33,11 +38,19 @@ struct ServedVolume {
   std::string iqn;
   scsi::Identity identity;
   std::shared_ptr<volume::Volume> volume;  // null unless READY
+  // Why it is not served now; then these two are null.
+  std::optional<Error> failure;
   std::shared_ptr<scsi::Device> device;
   std::shared_ptr<MeteredDevice> metered;
-  logging::FileDisk* image = nullptr;  // the volume's
+  logging::FileDisk* image = nullptr;    // the volume's; null while it is missing
+  logging::LateDisk* missing = nullptr;  // stands for it then
   std::string image_path;
+
+  [[nodiscard]] bool serves() const { return volume != nullptr && !failure; }
 };
+
+// kUnavailable: what whoever asks for a volume that does not serve is told.
+Error not_served(const ServedVolume& volume);
 
 struct VolumeSetParts {  // all outlive the set
   Executor& executor;
@@ -66,6 +79,9 @@ struct VolumeSetOptions {
   std::map<std::string, volume::FaultOptions>
       faults;                              // by volume: injected between host and volume
   std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
+  // How often what was missing at the start is looked for, and who is told that it is there.
+  std::chrono::milliseconds look_again{5000};
+  std::function<void(ServedVolume&)> serves_again{};
 };
 
 struct NewVolume {
@@ -86,7 +102,7 @@ class VolumeSet {
   ~VolumeSet();
 
   // Before recovery: reads which volumes exist, and has them expected there. After: start() makes
-  // them volumes.
+  // them volumes, some of which may not be served; an error if none can be.
   Result<void> load();
   Result<void> start(LogStack& log, Epoch epoch);
 
@@ -144,7 +160,14 @@ class VolumeSet {
 
  private:
   std::string image_path(std::uint32_t id) const;
-  Result<void> start_volume(ServedVolume& served);
+  Result<std::unique_ptr<logging::FileDisk>> open_image(const ServedVolume& served,
+                                                        std::chrono::milliseconds lock_wait) const;
+  Result<void> start_volume(ServedVolume& served, std::unique_ptr<logging::Disk> image);
+  Result<void> serve(ServedVolume& served);
+  Result<void> start_new(ServedVolume& served);
+  Result<void> start_known(ServedVolume& served);
+  void look_for_missing();
+  Result<void> serve_again(ServedVolume& served);
   Result<std::shared_ptr<volume::Volume>> make_overlay(const meta::Volume& meta);
   static Result<std::uint64_t> checked_size(std::uint64_t bytes);
   Result<meta::Volume> new_meta(const NewVolume& request);
@@ -184,6 +207,7 @@ class VolumeSet {
   std::size_t fillings_ = 0;
   std::size_t resizes_ = 0;
   bool closing_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace mariner::node

@@ -21,6 +21,7 @@ enum Family : std::size_t {
   kScsiCommands,
   kScsiDuration,
   kScsiBytes,
+  kServes,
   kLogCommit,
   kLogBatch,
   kLogDurability,
@@ -74,6 +75,8 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "Time from a SCSI command's arrival with all its data to its answer."},
     {"mariner_scsi_bytes_total", MetricType::Counter,
      "Bytes that successful SCSI commands transferred."},
+    {"mariner_volume_serving", MetricType::Gauge,
+     "1 if hosts can use the volume; 0 if its image or its reservations cannot be opened."},
     {"mariner_log_commit_duration_seconds", MetricType::Histogram,
      "Time from a batch's dispatch to its being durable in the log."},
     {"mariner_log_batch_bytes", MetricType::Histogram,
@@ -224,6 +227,7 @@ void add_scsi(Exposition& to, const std::string& volume, const ScsiMetrics& scsi
 void add_volume(Exposition& to, const VolumeMetrics& volume) {
   const Labels labels{{"volume", volume.volume}};
   if (volume.scsi != nullptr) add_scsi(to, volume.volume, *volume.scsi);
+  if (volume.serves) to.value(kServes, labels, *volume.serves ? 1 : 0);
   if (volume.index_lookup != nullptr)
     to.histogram(kIndexLookup, labels, *volume.index_lookup, kSecondsPerNanosecond);
   to.value(kIndexPending, labels, static_cast<double>(volume.index_pending_updates));

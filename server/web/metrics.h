@@ -90,6 +90,7 @@ struct MulticastMetrics {
 // One volume at the moment of a scrape. Pointers live until the scrape ends; null: not shown.
 struct VolumeMetrics {
   std::string volume;
+  std::optional<bool> serves{};
   const ScsiMetrics* scsi = nullptr;
   const DurationHistogram* index_lookup = nullptr;
   std::uint64_t index_pending_updates = 0;

@@ -64,9 +64,9 @@ TEST(QuestionSlots, AConnectionThatEndsGivesThemBack) {
     two.moment(SequenceNumber{1}, [](const auto&) {});
     EXPECT_EQ(slots->taken(), QuestionSlots::kMost);
     // What was not sent, nobody answers.
-    EXPECT_FALSE(two.received({VolumeId{2}, static_cast<std::uint64_t>(connection) + 1,
-                               MomentAnswer{}})
-                     .has_value());
+    EXPECT_FALSE(
+        two.received({VolumeId{2}, static_cast<std::uint64_t>(connection) + 1, MomentAnswer{}})
+            .has_value());
     one.down();
     two.down();
     EXPECT_EQ(slots->taken(), 0u);

@@ -230,8 +230,8 @@ TEST(EtcdStoreStrangers, AListingComesInPagesOfOneRevision) {
   FakeMember member(io, [&](auto&, const std::string& body) {
     asked.push_back(body);
     const bool second = asked.size() == 2;
-    return FakeMember::Reply{FakeMember::http(second ? page("7", "Zm9vYg==", "false")
-                                                     : page("5", "Zm9v", "true"))};
+    return FakeMember::Reply{
+        FakeMember::http(second ? page("7", "Zm9vYg==", "false") : page("5", "Zm9v", "true"))};
   });
   EtcdStore store(io, executor, {.endpoints = {member.endpoint()}});
   const auto list = [&] {

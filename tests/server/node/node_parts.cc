@@ -55,6 +55,8 @@ void NodeParts::start() {
   options.state_dir = directory_;
   options.iqn_base = "iqn.2026-11.org.example";
   options.storage.apply_delay = std::chrono::milliseconds(5);
+  options.look_again = std::chrono::milliseconds(5);
+  options.serves_again = [this](const ServedVolume& volume) { views_->serve_again(volume); };
   volumes_ = std::make_unique<VolumeSet>(
       VolumeSetParts{clock_, *ring_, *store_, *worker_, *recovered_, log_}, std::move(options));
   CHECK(volumes_->load().has_value());

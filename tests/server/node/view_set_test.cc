@@ -148,12 +148,31 @@ TEST_F(ViewSetTest, AViewThatCannotBeServedNowIsKept) {
   damaged.add_registrations()->mutable_nexus()->set_isid("short");
   ASSERT_TRUE(parts_.store().put_reservations(unit, damaged));
   restart();
-  EXPECT_EQ(parts_.views().find("lab"), nullptr);
+  ASSERT_NE(parts_.views().find("lab"), nullptr);
+  EXPECT_TRUE(parts_.views().find("lab")->failure.has_value());
+  EXPECT_EQ(parts_.views().find("lab")->device, nullptr);
+  EXPECT_EQ(read_view(*parts_.views().find("lab")), 'w') << "it is kept, with what was written";
   EXPECT_EQ(parts_.store().views()->size(), 1u);
   ASSERT_TRUE(parts_.store().remove_reservations(unit));
   restart();
   ASSERT_NE(parts_.views().find("lab"), nullptr);
+  EXPECT_FALSE(parts_.views().find("lab")->failure.has_value());
+  EXPECT_NE(parts_.views().find("lab")->device, nullptr);
   EXPECT_EQ(read_view(*parts_.views().find("lab")), 'w');
+}
+
+TEST_F(ViewSetTest, AViewThatCannotBeServedCanBeUnexposed) {
+  const Result<ServedView*> view = expose("lab", true);
+  ASSERT_TRUE(view);
+  const std::uint32_t overlay = (*view)->meta.overlay_volume_id();
+  meta::Reservations damaged;
+  damaged.add_registrations()->mutable_nexus()->set_isid("short");
+  ASSERT_TRUE(parts_.store().put_reservations(MetaStore::unit_of_view("lab"), damaged));
+  restart();
+  ASSERT_NE(parts_.volumes().find_volume(overlay), nullptr) << "the log keeps what was written";
+  ASSERT_TRUE(parts_.views().unexpose("lab"));
+  EXPECT_EQ(parts_.views().find("lab"), nullptr);
+  EXPECT_TRUE(parts_.store().views()->empty());
 }
 
 TEST_F(ViewSetTest, AnOverlayIsBoundedAlsoAfterARestart) {

@@ -88,6 +88,7 @@ TEST(Metrics, StateOfAVolume) {
   DurationHistogram lookups;
   lookups.observe(1000);
   const auto text = metrics_text({.volumes = {{.volume = "db1",
+                                               .serves = false,
                                                .index_lookup = &lookups,
                                                .index_pending_updates = 7,
                                                .oldest_recoverable = VersionTime{1'500'000'000},
@@ -98,6 +99,7 @@ TEST(Metrics, StateOfAVolume) {
                                                .commit_lag = 250ms,
                                                .views_exposed = 2,
                                                .rollback_progress = 0.5}}});
+  EXPECT_THAT(text, HasSubstr("mariner_volume_serving{volume=\"db1\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("mariner_index_pending_updates{volume=\"db1\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("mariner_index_lookup_duration_seconds_count{volume=\"db1\"} 1\n"));
   EXPECT_THAT(text,
