@@ -19,11 +19,14 @@ def state_of(daemon, name: str) -> str:
     return daemon.ask("volume", "show", name)["state"]
 
 
-def test_the_others_are_served_and_it_is_when_it_is_back(daemon):
+def test_the_others_are_served_and_it_is_when_it_is_back(daemon, folder):
+    def checksum_of(target):
+        return lun_checksum(daemon.url(target["iqn"]), folder / "lun")
+
     there, missing = written(daemon, "db1", 0x11), written(daemon, "db2", 0x22)
     view = daemon.expose("db2", "now", "--name", "lab", "--writable")
     qemu_io(daemon.url(view["iqn"]), f"write -q -P {0x33} 2M {BLOCK}")
-    checksum, seen = lun_checksum(daemon.url(missing["iqn"])), lun_checksum(daemon.url(view["iqn"]))
+    checksum, seen = checksum_of(missing), checksum_of(view)
     assert daemon.stop() == 0
     image = pathlib.Path(missing["image_path"])
     image.rename(f"{image}.away")
@@ -32,22 +35,22 @@ def test_the_others_are_served_and_it_is_when_it_is_back(daemon):
     qemu_io(daemon.url(there["iqn"]), f"read -q -P {0x11} 0 64k", f"write -q -P {0x44} 0 {BLOCK}")
     shown = daemon.ask("volume", "show", "db2")
     assert shown["state"] == "failed" and str(image) in shown["failure"]
-    assert f"db2 is not served: {shown['failure']}" in daemon.cli("volume", "list").err
+    assert f"db2 is not served: {shown['failure']}" in daemon.cli("volume", "list").out
     assert "not served" in daemon.cli("view", "list").out
     for iqn in (missing["iqn"], view["iqn"]):
         status, _, connection = iscsi_pdu.login_answer((daemon.address, daemon.port), iqn)
         connection.close()
         assert status == SERVICE_UNAVAILABLE
-    assert daemon.cli("rollback", "db2", "--to", "-1s", "--yes", check=False).code == 1
-    assert int(daemon.ask("history", "db2")["writes"]) > 0
+    refused = daemon.cli("rollback", "db2@-1ms", "--yes", check=False)
+    assert refused.code == 1 and "is not served" in refused.err, refused
+    assert int(daemon.ask("history", "show", "db2")["writes"]) > 0
     assert 'mariner_volume_serving{volume="db2"} 0' in daemon.http("/metrics")[1]
     found = daemon.cli("--json", "doctor", check=False).json()["findings"]
     assert [each["level"] for each in found if each["check"] == "volume db2"] == ["error"]
 
     pathlib.Path(f"{image}.away").rename(image)
     wait_until(lambda: state_of(daemon, "db2") == "ready", 20, "the volume is served again")
-    assert lun_checksum(daemon.url(missing["iqn"])) == checksum
-    assert lun_checksum(daemon.url(view["iqn"])) == seen
+    assert (checksum_of(missing), checksum_of(view)) == (checksum, seen)
     assert 'mariner_volume_serving{volume="db2"} 1' in daemon.http("/metrics")[1]
 
 
