@@ -275,10 +275,11 @@ void Storage::fetched(std::span<const BlockRange> ranges) {
   update_grant();
 }
 
-// The applier rests. False: and so it will.
+// The applier rests. False: and so it will. (It may end before it is kept that the image holds
+// nothing: then it is not emptied yet.)
 bool Storage::ended() {
   if (starting_over_) {
-    empty_image();
+    if (emptying_) empty_image();
     return false;
   }
   punch_next();

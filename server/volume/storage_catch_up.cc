@@ -160,8 +160,9 @@ void Storage::keep_start_over() {
   const auto kept = [this](const Result<void>& result) {
     if (stopped_) return;
     if (!result) return try_again([this] { keep_start_over(); });
+    emptying_ = true;
     if (!applier_.running()) return empty_image();
-    stop_applier();  // then applied() goes on
+    stop_applier();  // then ended() goes on
   };
   if (!events_.starts_over) return kept({});
   events_.starts_over(kept);
@@ -172,8 +173,8 @@ void Storage::keep_start_over() {
 void Storage::empty_image() {
   frozen_ = Table{};
   ++frozen_count_;
+  emptying_ = !stopped_;
   if (stopped_) return;
-  emptying_ = true;
   parts_.worker.run(
       [image = &parts_.image]() -> Result<void> {
         if (Result<void> r = image->discard({0, image->size_bytes()}); !r) return r;

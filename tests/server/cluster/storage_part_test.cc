@@ -262,6 +262,30 @@ TEST_F(StoragePartTest, WhoIsToldToStartOverDropsWhatItHad) {
   stored.done(Error{ErrorCode::kUnavailable, "the log is away"});
 }
 
+// ... and ends before that can be kept. A start would take an emptied image for what it was.
+TEST_F(StoragePartTest, AnImageIsNotEmptiedBeforeThatIsKept) {
+  disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
+  make(7, Epoch{4});
+  resume(7);
+  write(8, {{0}, {1}}, 'a');
+  commit(8);
+  executor_.advance(3s);
+  AskedHistory::Locate base = AskedHistory::next(history_.locates);
+  keep_fails_ = true;
+  tell(replication::Resume{kVolume, kEpoch, {20}, true});
+  volume::History::Located none;
+  none.runs.push_back({base.lookups[0].range, volume::PastRun::Source::kZero, false, {}});
+  base.done(std::move(none));
+  executor_.run_ready();
+  EXPECT_EQ(image(), "iiii");
+  keep_fails_ = false;
+  advance(3s);
+  EXPECT_EQ(durable_, SequenceNumber{0});
+  EXPECT_EQ(image(), "0000");
+  tell(replication::OpenStorage{kVolume, kEpoch});
+  EXPECT_EQ(said<replication::StorageOpened>()->durable, SequenceNumber{0});
+}
+
 TEST_F(StoragePartTest, AnImageThatCannotBeWrittenIsSaidAndTriedAgain) {
   make();
   resume(0);

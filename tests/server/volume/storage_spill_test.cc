@@ -277,6 +277,16 @@ TEST_F(StorageSpillTest, OneThatIsOfNoUseIsRemovedAtTheStart) {
 }
 
 // The image was further than whoever keeps that had heard.
+TEST_F(StorageSpillTest, OneOfAnImageThatWasGivenUpMeanwhileDoesNotCount) {
+  make();
+  write(6, {{1}, {1}}, 'a');
+  storage().harden([](const Result<void>&) {});
+  storage().start_over([] {});
+  executor_.run_ready();
+  EXPECT_EQ(storage().hardened(), SequenceNumber{});
+  EXPECT_EQ(spilled(), "none");
+}
+
 TEST_F(StorageSpillTest, TheSpillKnowsHowFarTheImageWas) {
   make();
   write(6, {{0}, {1}}, 'a');
