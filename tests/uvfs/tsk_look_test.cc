@@ -12,6 +12,21 @@ namespace {
 
 using Contents = TskObject::Contents;
 
+// An object's record, where it is in the image, and where in it its $DATA begins: below `end`.
+void find_data(MadeNtfs& made, ObjectNumber number, std::size_t end, std::uint64_t& record,
+               std::string& bytes, std::size_t& at) {
+  record = made.first_record() + shown_number(number) * 1024;
+  bytes.assign(1024, ' ');
+  std::ifstream(made.image(), std::ios::binary)
+      .seekg(static_cast<std::streamoff>(record))
+      .read(bytes.data(), 1024);
+  at = load_le<std::uint16_t>(bytes.data() + 20);
+  while (load_le<std::uint32_t>(bytes.data() + at) != 0x80) {
+    at += load_le<std::uint32_t>(bytes.data() + at + 4);
+    ASSERT_LT(at, end);
+  }
+}
+
 TEST(TskLookTest, FatHasNamesAndWhatTheyAre) {
   for (const auto& [options, bytes] : {std::pair{"-F 12", 2u << 20},
                                        {"-F 16 -s 1", 6u << 20},
@@ -122,16 +137,10 @@ TEST(TskLookTest, HolesThatAFilterFillsAreNoZeros) {
   OpenedForeign before(made);
   const ObjectNumber number = before.names(before.files->root()).at("elsewhere");
   ASSERT_EQ(before.look(number).object.contents, Contents::kRuns);
-  const std::uint64_t record = made.first_record() + shown_number(number) * 1024;
-  std::string bytes(1024, ' ');
-  std::ifstream(made.image(), std::ios::binary)
-      .seekg(static_cast<std::streamoff>(record))
-      .read(bytes.data(), 1024);
-  std::size_t at = load_le<std::uint16_t>(bytes.data() + 20);
-  while (load_le<std::uint32_t>(bytes.data() + at) != 0x80) {
-    at += load_le<std::uint32_t>(bytes.data() + at + 4);
-    ASSERT_LT(at, 350u);
-  }
+  std::uint64_t record = 0;
+  std::string bytes;
+  std::size_t at = 0;
+  ASSERT_NO_FATAL_FAILURE(find_data(made, number, 350, record, bytes, at));
   // Thirteen clusters without a place, and room for another attribute before the sector's end.
   ASSERT_EQ(load_le<std::uint32_t>(bytes.data() + at + 4), 72u);
   store_le<std::uint16_t>(bytes.data() + at + 12, 0x8000);
@@ -169,16 +178,10 @@ TEST(TskLookTest, AFileThatIsGrowingIsOne) {
   made.copy(std::string(50'000, 'x'), "/growing");
   OpenedForeign before(made);
   const ObjectNumber number = before.names(before.files->root()).at("growing");
-  const std::uint64_t record = made.first_record() + shown_number(number) * 1024;
-  std::string bytes(1024, ' ');
-  std::ifstream(made.image(), std::ios::binary)
-      .seekg(static_cast<std::streamoff>(record))
-      .read(bytes.data(), 1024);
-  std::size_t at = load_le<std::uint16_t>(bytes.data() + 20);
-  while (load_le<std::uint32_t>(bytes.data() + at) != 0x80) {
-    at += load_le<std::uint32_t>(bytes.data() + at + 4);
-    ASSERT_LT(at, 1000u);
-  }
+  std::uint64_t record = 0;
+  std::string bytes;
+  std::size_t at = 0;
+  ASSERT_NO_FATAL_FAILURE(find_data(made, number, 1000, record, bytes, at));
   // Its size comes before what says where it is: there is less room than that.
   store_le<std::uint64_t>(bytes.data() + at + 48, 60'000);
   made.put(record + at, bytes.substr(at, 64));
