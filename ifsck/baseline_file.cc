@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'M', 'R', 'N', 'B', 'A', 'S', 'E', 'L'};
 constexpr std::uint32_t kVersion = 5;
-constexpr std::size_t kHeadBytes = 128;
+constexpr std::size_t kFileHeadBytes = 128;
 constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kGroupBytes = 12;
 // In the order in which they stand in the file; tables of blocks are counted in bytes.
-constexpr std::array<std::size_t, 8> kEntryBytes = {1, 1, kGroupBytes, 8, 4, 4, 8, 8 + kBlockBytes};
+constexpr std::array<std::size_t, 8> kListEntryBytes = {1, 1, kGroupBytes, 8, 4, 4, 8, 8 + kBlockBytes};
 constexpr std::size_t kCountsAt = 64;
 
 class Packer {
@@ -104,8 +104,8 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
                                              baseline.doubtful.size(),
                                              baseline.doubtful_attributes.size(),
                                              kept.overlay.size()};
-  std::size_t size = kHeadBytes + kCrcBytes;
-  for (std::size_t i = 0; i < counts.size(); ++i) size += counts[i] * kEntryBytes[i];
+  std::size_t size = kFileHeadBytes + kCrcBytes;
+  for (std::size_t i = 0; i < counts.size(); ++i) size += counts[i] * kListEntryBytes[i];
   Packer packer(size);
   packer.put_bytes(std::as_bytes(std::span(kMagic)));
   packer.put(kVersion);
@@ -117,7 +117,7 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   packer.put(kept.descriptor_bytes);
   packer.pad(kCountsAt);
   for (const std::size_t each : counts) packer.put(std::uint64_t{each});
-  packer.pad(kHeadBytes);
+  packer.pad(kFileHeadBytes);
   packer.put_bytes(owners);
   packer.put_bytes(attributes);
   for (const Baseline::Group& each : baseline.groups) {
@@ -144,7 +144,7 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
 
 Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes,
                                     const std::shared_ptr<const void>& owner) {
-  if (bytes.size() < kHeadBytes + kCrcBytes ||
+  if (bytes.size() < kFileHeadBytes + kCrcBytes ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     return corrupt("this is none");
   }
@@ -154,11 +154,11 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes,
         fmt::format("version {} of its format is not known; expected {}", version, kVersion));
   }
   std::array<std::uint64_t, 8> counts{};
-  std::uint64_t left = bytes.size() - kHeadBytes - kCrcBytes;
+  std::uint64_t left = bytes.size() - kFileHeadBytes - kCrcBytes;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     counts[i] = load_le<std::uint64_t>(bytes.data() + kCountsAt + 8 * i);
-    if (counts[i] > left / kEntryBytes[i]) return corrupt("it is cut off");
-    left -= counts[i] * kEntryBytes[i];
+    if (counts[i] > left / kListEntryBytes[i]) return corrupt("it is cut off");
+    left -= counts[i] * kListEntryBytes[i];
   }
   if (left != 0) return corrupt("it is longer than what it has");
   const std::span<const std::byte> checked = bytes.first(bytes.size() - kCrcBytes);
@@ -172,7 +172,7 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes,
   kept.volume_bytes = load_le<std::uint64_t>(bytes.data() + 32);
   std::memcpy(kept.uuid.data(), bytes.data() + 40, kept.uuid.size());
   kept.descriptor_bytes = load_le<std::uint32_t>(bytes.data() + 56);
-  Unpacker unpacker(checked.subspan(kHeadBytes));
+  Unpacker unpacker(checked.subspan(kFileHeadBytes));
   const auto values = [&]<typename Set>(Set& set, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
       set.insert(unpacker.take<typename Set::value_type>());

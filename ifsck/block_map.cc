@@ -6,8 +6,8 @@
 #include "ifsck/ext_checksum.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/extent_node.h"
-#include "proto/bytes.h"
 #include "proto/check.h"
+#include "proto/field.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -17,11 +17,6 @@ using What = BlockMap::Fault::What;
 constexpr std::size_t kDirect = 12;
 constexpr int kHeightMax = 5;  // EXT4_MAX_EXTENT_DEPTH
 constexpr std::uint64_t kLogicalMax = 1ULL << 32;
-
-template <typename T>
-T field(std::span<const std::byte> bytes, std::size_t at) {
-  return load_le<T>(bytes.data() + at);
-}
 
 class Mapper {
  public:

@@ -25,9 +25,9 @@ struct Write {
 };
 using Writes = std::map<SequenceNumber, Write>;
 
-class Searcher {
+class CleanSearcher {
  public:
-  Searcher(Past& past, KnownStates& states, const CleanSearch::Options& options)
+  CleanSearcher(Past& past, KnownStates& states, const CleanSearch::Options& options)
       : past_(past), states_(states), options_(options) {}
 
   Result<CleanSearch> run(SequenceNumber before) {
@@ -188,7 +188,7 @@ class Searcher {
 
 Result<CleanSearch> CleanSearch::run(Past& past, SequenceNumber before, KnownStates& states,
                                      const Options& options) {
-  return Searcher(past, states, options).run(before);
+  return CleanSearcher(past, states, options).run(before);
 }
 
 }  // namespace mariner::ifsck

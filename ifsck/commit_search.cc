@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t kReadAtOnce = 1024;
 
-class Searcher {
+class CommitSearcher {
  public:
-  Searcher(Past& past, SequenceNumber from, SequenceNumber to, std::size_t versions_max)
+  CommitSearcher(Past& past, SequenceNumber from, SequenceNumber to, std::size_t versions_max)
       : past_(past),
         from_(from),
         to_(to),
@@ -139,7 +139,7 @@ class Searcher {
 
 Result<CommitSearch> CommitSearch::run(Past& past, SequenceNumber from, SequenceNumber to,
                                        std::size_t versions_max) {
-  return Searcher(past, from, to, versions_max).run();
+  return CommitSearcher(past, from, to, versions_max).run();
 }
 
 }  // namespace mariner::ifsck

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 8;
 constexpr std::size_t kTailBytes = 12;
-constexpr std::size_t kTypeAt = 7;
+constexpr std::size_t kNewTypeAt = 7;
 
 std::size_t need_of(std::string_view name) { return (kHeadBytes + name.size() + 3) / 4 * 4; }
 
@@ -26,7 +26,7 @@ void put_head(const MendWork& work, std::span<std::byte> at, std::size_t length,
   (void)ext2fs_set_rec_len(work.context().fs, static_cast<unsigned>(length),
                            reinterpret_cast<ext2_dir_entry*>(at.data()));
   store_le(at.data() + 6, name_bytes);
-  store_le(at.data() + kTypeAt, type);
+  store_le(at.data() + kNewTypeAt, type);
 }
 
 std::uint8_t type_if_any(const MendWork& work, std::uint8_t type) {

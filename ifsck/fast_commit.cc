@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "ifsck/ext_checksum.h"
-#include "proto/bytes.h"
+#include "proto/field.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -14,11 +14,6 @@ using Kind = FastOperation::Kind;
 
 constexpr std::size_t kHeadBytes = 4;           // of each value
 constexpr std::uint16_t kLengthMax = 1u << 15;  // more: it is unwritten
-
-template <typename T>
-T field(std::span<const std::byte> bytes, std::size_t at) {
-  return load_le<T>(bytes.data() + at);
-}
 
 // Nothing: it is too short.
 std::optional<FastOperation> parse(Kind kind, std::span<const std::byte> bytes) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kRangeMax = 1u << 30;  // that libext2fs is asked for at once
 
-bool bit_of(const std::vector<std::byte>& bytes, std::uint32_t i) {
+bool bit_at(const std::vector<std::byte>& bytes, std::uint32_t i) {
   return (bytes[i / 8] >> (i % 8) & std::byte{1}) != std::byte{0};
 }
 void set_bit(std::vector<std::byte>& bytes, std::uint32_t i, bool on) {
@@ -19,7 +19,7 @@ void set_bit(std::vector<std::byte>& bytes, std::uint32_t i, bool on) {
 }
 std::uint32_t zeros(const std::vector<std::byte>& bytes, std::uint32_t bits) {
   std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < bits; ++i) count += bit_of(bytes, i) ? 0 : 1;
+  for (std::uint32_t i = 0; i < bits; ++i) count += bit_at(bytes, i) ? 0 : 1;
   return count;
 }
 
@@ -132,7 +132,7 @@ Result<FsBlock> GroupMaps::take_block(FsBlock near) {
 Result<bool> GroupMaps::inode(InodeNumber number) {
   const GroupNumber group = layout_.group_of(number);
   if (const Result<void> done = load(group); !done) return done.error();
-  return bit_of(groups_[group].inodes, (number - 1) % layout_.inodes_per_group());
+  return bit_at(groups_[group].inodes, (number - 1) % layout_.inodes_per_group());
 }
 
 Result<void> GroupMaps::set_inode(InodeNumber number, bool in_use) {
@@ -184,7 +184,7 @@ Result<void> GroupMaps::store_inodes(GroupNumber number, Group& group) {
   ext2fs_bg_flags_clear(fs_, number, EXT2_BG_INODE_UNINIT);
   if (ext2fs_has_group_desc_csum(fs_)) {
     std::uint32_t used = count;
-    while (used > 0 && !bit_of(bytes, used - 1)) --used;
+    while (used > 0 && !bit_at(bytes, used - 1)) --used;
     const std::uint32_t unused = ext2fs_bg_itable_unused(fs_, number);
     ext2fs_bg_itable_unused_set(fs_, number, std::min(unused, count - used));
   }

@@ -26,7 +26,7 @@ constexpr std::size_t kCommitTimeAt = 48;
 constexpr std::uint8_t kCrc32 = 1;
 
 template <typename T>
-T field(std::span<const std::byte> bytes, std::size_t at) {
+T be_field(std::span<const std::byte> bytes, std::size_t at) {
   return load_be<T>(bytes.data() + at);
 }
 
@@ -62,8 +62,8 @@ constexpr std::array<std::uint32_t, 256> kTable = make_table();
 
 JournalHead JournalHead::of(std::span<const std::byte> bytes) {
   CHECK(bytes.size() >= kBytes);
-  return {field<std::uint32_t>(bytes, 0), static_cast<Kind>(field<std::uint32_t>(bytes, 4)),
-          field<std::uint32_t>(bytes, 8)};
+  return {be_field<std::uint32_t>(bytes, 0), static_cast<Kind>(be_field<std::uint32_t>(bytes, 4)),
+          be_field<std::uint32_t>(bytes, 8)};
 }
 
 void for_each_tag(const Super& super, std::span<const std::byte> descriptor,
@@ -73,11 +73,11 @@ void for_each_tag(const Super& super, std::span<const std::byte> descriptor,
   const std::size_t end = descriptor.size() - tail_bytes(super);
   for (std::size_t at = JournalHead::kBytes; at + bytes <= end;) {
     const auto tag = descriptor.subspan(at, bytes);
-    const auto flags = field<std::uint16_t>(tag, 6);
+    const auto flags = be_field<std::uint16_t>(tag, 6);
     JournalTag out;
-    out.block = field<std::uint32_t>(tag, 0);
-    if (super.has(Super::k64Bit)) out.block |= FsBlock{field<std::uint32_t>(tag, 8)} << 32;
-    out.checksum = third ? field<std::uint32_t>(tag, 12) : field<std::uint16_t>(tag, 4);
+    out.block = be_field<std::uint32_t>(tag, 0);
+    if (super.has(Super::k64Bit)) out.block |= FsBlock{be_field<std::uint32_t>(tag, 8)} << 32;
+    out.checksum = third ? be_field<std::uint32_t>(tag, 12) : be_field<std::uint16_t>(tag, 4);
     out.escaped = (flags & kEscaped) != 0;
     visit(out);
     if ((flags & kLastTag) != 0) return;
@@ -87,11 +87,11 @@ void for_each_tag(const Super& super, std::span<const std::byte> descriptor,
 
 bool for_each_revoked(const Super& super, std::span<const std::byte> block,
                       const std::function<void(FsBlock)>& visit) {
-  const std::size_t end = field<std::uint32_t>(block, kRevokedBytesAt);
+  const std::size_t end = be_field<std::uint32_t>(block, kRevokedBytesAt);
   if (end > block.size() - tail_bytes(super)) return false;
   const std::size_t bytes = super.has(Super::k64Bit) ? 8 : 4;
   for (std::size_t at = kRevokedAt; at + bytes <= end; at += bytes) {
-    visit(bytes == 8 ? field<std::uint64_t>(block, at) : field<std::uint32_t>(block, at));
+    visit(bytes == 8 ? be_field<std::uint64_t>(block, at) : be_field<std::uint32_t>(block, at));
   }
   return true;
 }
@@ -99,19 +99,19 @@ bool for_each_revoked(const Super& super, std::span<const std::byte> block,
 JournalCommit JournalCommit::of(std::span<const std::byte> block) {
   return {static_cast<std::uint8_t>(block[kCommitKindAt]),
           static_cast<std::uint8_t>(block[kCommitBytesAt]),
-          field<std::uint32_t>(block, kCommitChecksumAt),
-          field<std::uint64_t>(block, kCommitTimeAt)};
+          be_field<std::uint32_t>(block, kCommitChecksumAt),
+          be_field<std::uint64_t>(block, kCommitTimeAt)};
 }
 
 bool tail_is_right(const Super& super, std::span<const std::byte> block) {
   if (!super.has_checksums()) return true;
   const std::size_t at = block.size() - tail_bytes(super);
-  return field<std::uint32_t>(block, at) == crc_without(super.seed, block, at);
+  return be_field<std::uint32_t>(block, at) == crc_without(super.seed, block, at);
 }
 
 bool commit_is_right(const Super& super, std::span<const std::byte> block) {
   if (!super.has_checksums()) return true;
-  return field<std::uint32_t>(block, kCommitChecksumAt) ==
+  return be_field<std::uint32_t>(block, kCommitChecksumAt) ==
          crc_without(super.seed, block, kCommitChecksumAt);
 }
 

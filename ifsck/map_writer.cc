@@ -13,7 +13,7 @@
 namespace mariner::ifsck {
 namespace {
 
-constexpr std::size_t kDirect = 12;
+constexpr std::size_t kDirectBlocks = 12;
 
 using Run = BlockMap::Run;
 using Node = BlockMap::Node;
@@ -89,7 +89,7 @@ class Writer {
   Result<void> write_numbers() {
     std::uint64_t logical = 0;
     for (std::size_t i = 0; i < EXT2_N_BLOCKS; ++i) {
-      const auto height = static_cast<std::uint8_t>(i < kDirect ? 0 : i - kDirect + 1);
+      const auto height = static_cast<std::uint8_t>(i < kDirectBlocks ? 0 : i - kDirectBlocks + 1);
       const auto number = number_for(height, logical);
       if (!number) return number.error();
       store_le(root_.data() + 4 * i, *number);

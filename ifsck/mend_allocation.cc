@@ -18,9 +18,9 @@ void put_bit(std::span<std::byte> bytes, std::uint64_t bit, bool set) {
   bytes[bit / 8] = set ? bytes[bit / 8] | mask : bytes[bit / 8] & ~mask;
 }
 
-class Mender {
+class AllocationMender {
  public:
-  explicit Mender(MendWork& work) : work_(work), context_(work.context()) {}
+  explicit AllocationMender(MendWork& work) : work_(work), context_(work.context()) {}
 
   Result<void> run() {
     std::map<GroupNumber, std::vector<Finding>> groups;
@@ -143,7 +143,7 @@ bool is_said_unused(const ExtContext& context, InodeNumber number) {
 
 }  // namespace
 
-Result<void> mend_allocation(MendWork& work) { return Mender(work).run(); }
+Result<void> mend_allocation(MendWork& work) { return AllocationMender(work).run(); }
 
 Result<bool> mend_descriptors(MendWork& work) {
   const ext2_filsys fs = work.context().fs;

@@ -29,9 +29,9 @@ constexpr std::size_t kInlineBytes = 60;
 
 bool is_dot(std::string_view name) { return name == "." || name == ".."; }
 
-class Mender {
+class DirectoryMender {
  public:
-  explicit Mender(MendWork& work) : work_(work), context_(work.context()) {}
+  explicit DirectoryMender(MendWork& work) : work_(work), context_(work.context()) {}
 
   Result<void> run() {
     bool anywhere = false;
@@ -402,6 +402,6 @@ class Mender {
 
 }  // namespace
 
-Result<void> mend_directories(MendWork& work) { return Mender(work).run(); }
+Result<void> mend_directories(MendWork& work) { return DirectoryMender(work).run(); }
 
 }  // namespace mariner::ifsck

@@ -57,9 +57,9 @@ void drop_attributes(std::span<std::byte> bytes) {
   put_field<std::uint16_t>(bytes, InodeAt::kAttributesHigh, 0);
 }
 
-class Mender {
+class InodeMender {
  public:
-  explicit Mender(MendWork& work) : work_(work), context_(work.context()) {}
+  explicit InodeMender(MendWork& work) : work_(work), context_(work.context()) {}
 
   Result<void> run() {
     for (const Finding& each : work_.findings()) {
@@ -393,7 +393,7 @@ class Mender {
 
 }  // namespace
 
-Result<void> mend_inodes(MendWork& work) { return Mender(work).run(); }
+Result<void> mend_inodes(MendWork& work) { return InodeMender(work).run(); }
 
 Result<void> settle_inode(MendWork& work, InodeNumber number, std::span<std::byte> bytes) {
   const auto checked = check_inode(work.context(), number, bytes, true);

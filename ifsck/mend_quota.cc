@@ -19,9 +19,9 @@ constexpr std::uint64_t kBytesMax = 256u << 20;
 using Of = QuotaFile::Of;
 using Uses = std::map<std::uint32_t, QuotaFile::Use>;
 
-class Mender {
+class QuotaMender {
  public:
-  explicit Mender(MendWork& work) : work_(work), context_(work.context()) {}
+  explicit QuotaMender(MendWork& work) : work_(work), context_(work.context()) {}
 
   Result<bool> run() {
     const ext2_super_block& super = context_.super;
@@ -177,6 +177,6 @@ class Mender {
 
 }  // namespace
 
-Result<bool> mend_quotas(MendWork& work) { return Mender(work).run(); }
+Result<bool> mend_quotas(MendWork& work) { return QuotaMender(work).run(); }
 
 }  // namespace mariner::ifsck

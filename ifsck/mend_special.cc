@@ -20,9 +20,9 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
-class Mender {
+class SpecialMender {
  public:
-  Mender(MendWork& work, std::span<const Finding> findings,
+  SpecialMender(MendWork& work, std::span<const Finding> findings,
          const std::function<bool(FsBlock)>& is_shared)
       : work_(work), context_(work.context()), findings_(findings), is_shared_(is_shared) {}
 
@@ -164,7 +164,7 @@ bool is_special_inode(const ExtContext& context, InodeNumber number) {
 Result<void> mend_special_inode(MendWork& work, InodeNumber number,
                                 std::span<const Finding> findings,
                                 const std::function<bool(FsBlock)>& is_shared) {
-  return Mender(work, findings, is_shared).run(number);
+  return SpecialMender(work, findings, is_shared).run(number);
 }
 
 }  // namespace mariner::ifsck

@@ -23,9 +23,9 @@ using Done = Repair::Done;
 constexpr std::string_view kLost = "lost+found";
 constexpr int kNamesTried = 16;
 
-class Mender {
+class TreeMender {
  public:
-  explicit Mender(MendWork& work) : work_(work), context_(work.context()) {}
+  explicit TreeMender(MendWork& work) : work_(work), context_(work.context()) {}
 
   Result<void> run() {
     bool unattached = false;
@@ -39,8 +39,8 @@ class Mender {
         default: break;
       }
     }
-    using Step = Result<void> (Mender::*)();
-    for (const Step step : {&Mender::unlink, &Mender::set_parents, &Mender::attach_all}) {
+    using Step = Result<void> (TreeMender::*)();
+    for (const Step step : {&TreeMender::unlink, &TreeMender::set_parents, &TreeMender::attach_all}) {
       if (const Result<void> done = (this->*step)(); !done) return done;
     }
     if (!unattached && linked_.empty() && parents_.empty()) {
@@ -303,6 +303,6 @@ class Mender {
 
 }  // namespace
 
-Result<void> mend_tree(MendWork& work) { return Mender(work).run(); }
+Result<void> mend_tree(MendWork& work) { return TreeMender(work).run(); }
 
 }  // namespace mariner::ifsck

@@ -17,10 +17,10 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kInfoAt = 8;
 constexpr std::size_t kBlocksAt = kInfoAt + 12;
 constexpr std::size_t kFreeEntryAt = kInfoAt + 20;
-constexpr std::size_t kHeadBytes = 16;  // of a block of entries
+constexpr std::size_t kBlockHeadBytes = 16;  // of a block of entries
 constexpr std::size_t kCountAt = 8;
 constexpr std::size_t kEntryBytes = 72;
-constexpr std::size_t kPerBlock = (kBlock - kHeadBytes) / kEntryBytes;
+constexpr std::size_t kPerBlock = (kBlock - kBlockHeadBytes) / kEntryBytes;
 
 std::size_t index_of(std::uint32_t id, int level) {
   return id >> (8 * (kLevels - 1 - level)) & 0xff;
@@ -72,7 +72,7 @@ class Reader {
 
   void take_entry(std::size_t block, std::uint32_t id) {
     for (std::size_t i = 0; i < kPerBlock; ++i) {
-      const std::size_t from = block * kBlock + kHeadBytes + i * kEntryBytes;
+      const std::size_t from = block * kBlock + kBlockHeadBytes + i * kEntryBytes;
       const auto entry = bytes_.subspan(from, kEntryBytes);
       const bool used =
           std::ranges::any_of(entry, [](std::byte each) { return each != std::byte{}; });
@@ -127,7 +127,7 @@ std::vector<std::byte> QuotaFile::write(Of of) const {
       }
       block = next;
     }
-    std::byte* const to = bytes.data() + last * kBlock + kHeadBytes + count * kEntryBytes;
+    std::byte* const to = bytes.data() + last * kBlock + kBlockHeadBytes + count * kEntryBytes;
     std::uint64_t words[] = {entry.inodes_hard,  entry.inodes_soft, entry.use.inodes,
                              entry.blocks_hard,  entry.blocks_soft, entry.use.bytes,
                              entry.blocks_until, entry.inodes_until};

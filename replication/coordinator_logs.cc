@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/sequence_text.h"
 #include "replication/coordinator_role.h"
 
 namespace mariner::replication {
@@ -15,8 +16,6 @@ bool within(const std::vector<SequenceRange>& ranges, SequenceNumber sequence) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [&](const SequenceRange& range) { return range.contains(sequence); });
 }
-
-std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequence.value); }
 
 }  // namespace
 
@@ -102,7 +101,7 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const LogOpened& message, 
   // A journal has what the other one has, or is not used.
   if (away_ && !message.holes.empty()) {
     return drop_logger(log, node, ErrorCode::kIo,
-                       "could not keep " + number(message.holes.front().first) +
+                       "could not keep " + sequence_text(message.holes.front().first) +
                            "; it is used again when the node has been restarted",
                        out);
   }
@@ -207,7 +206,7 @@ void CoordinatorRole::align(LogLink& log, NodeId node, const LogOpened& message,
   if (message.last > void_until_ || (take_back && next > void_until_)) {
     return drop_logger(
         log, node, ErrorCode::kCorrupt,
-        "ends with " + number(message.last) + ": expected at most " + number(void_until_), out);
+        "ends with " + sequence_text(message.last) + ": expected at most " + sequence_text(void_until_), out);
   }
   log.link = Link::kOpen;
   log.logged = message.last;
@@ -274,9 +273,9 @@ void CoordinatorRole::log_again(LogLink& log, NodeId node, const LogOpened& mess
                                 VersionTime now, Actions& out) {
   if (message.last < settled_ || message.last > writes_->last_stamped()) {
     return drop_logger(log, node, ErrorCode::kCorrupt,
-                       "has " + number(message.last) + " as its last write of epoch " +
-                           std::to_string(epoch_.value) + ", but " + number(settled_) +
-                           " was acknowledged and " + number(writes_->last_stamped()) +
+                       "has " + sequence_text(message.last) + " as its last write of epoch " +
+                           std::to_string(epoch_.value) + ", but " + sequence_text(settled_) +
+                           " was acknowledged and " + sequence_text(writes_->last_stamped()) +
                            " is the last one that it was sent",
                        out);
   }
@@ -319,7 +318,7 @@ void CoordinatorRole::decide(const LogOpened& message, VersionTime now, Actions&
     }
     in_order = false;
     if (one->write) {
-      fail(s, Error{ErrorCode::kIo, "the logger could not log write " + number(s)}, now, out);
+      fail(s, Error{ErrorCode::kIo, "the logger could not log write " + sequence_text(s)}, now, out);
     }
   }
 }
@@ -331,7 +330,7 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const Logged& message, Ver
   if (log.link != Link::kOpen || message.epoch != epoch_ ||
       message.through > writes_->last_stamped()) {
     return drop_logger(log, node, ErrorCode::kProtocol,
-                       "acknowledges " + number(message.through) + ", which it was not sent", out);
+                       "acknowledges " + sequence_text(message.through) + ", which it was not sent", out);
   }
   log.logged = std::max(log.logged, message.through);
   if (phase_ == Phase::kVoiding) return serve_when_aligned(out);
@@ -376,12 +375,12 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const LogFailed& message, 
   if (log.link != Link::kOpen || message.epoch != epoch_ || one == nullptr || !one->write ||
       one->logged) {
     return drop_logger(log, node, ErrorCode::kProtocol,
-                       "failed " + number(message.sequence) + ", which it was not to log", out);
+                       "failed " + sequence_text(message.sequence) + ", which it was not to log", out);
   }
   // The other one may have it: nobody can say that it failed.
   if (away_) {
     return drop_logger(log, node, message.error.code,
-                       "could not keep " + number(message.sequence) + ": " + message.error.message,
+                       "could not keep " + sequence_text(message.sequence) + ": " + message.error.message,
                        out);
   }
   fail(message.sequence, message.error, now, out);

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/sequence_text.h"
 
 namespace mariner::replication {
 namespace {
-
-std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequence.value); }
 
 }  // namespace
 
@@ -65,7 +64,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
         storage, node,
         Error{ErrorCode::kUnavailable,
               "its image lacks what only the logger can tell, which is away: it has " +
-                  number(message.committed) + ", expected " + number(away_->since)},
+                  sequence_text(message.committed) + ", expected " + sequence_text(away_->since)},
         now, out);
   }
   // What was heard last of it counts: it may have written since what it believed to be there. (A
@@ -79,8 +78,8 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
     return drop_storage(
         storage, node,
         Error{ErrorCode::kProtocol, "a storage node opened what it was not asked to, or has " +
-                                        number(message.durable) + " in its image, above " +
-                                        number(settled_) + ", which is settled"},
+                                        sequence_text(message.durable) + " in its image, above " +
+                                        sequence_text(settled_) + ", which is settled"},
         now, out);
   }
   storage.laps = 0;
@@ -107,8 +106,8 @@ bool CoordinatorRole::outlasts_log(const StorageLink& storage, NodeId node,
   const SequenceNumber has = std::max(message.committed, message.durable);
   if (storage.opened || has <= log_end_ || message.epoch != epoch_) return false;
   const Error lost{ErrorCode::kCorrupt,
-                   "the log ends with " + number(log_end_) + ", but storage node " +
-                       std::to_string(node.value) + " has " + number(has) +
+                   "the log ends with " + sequence_text(log_end_) + ", but storage node " +
+                       std::to_string(node.value) + " has " + sequence_text(has) +
                        ": the log has lost what was acknowledged. Nothing is written until it is "
                        "brought back"};
   close(lost, out);
@@ -154,8 +153,8 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
   if (storage.link == Link::kOpening || !durable(storage, message.durable)) {
     return drop_storage(
         storage, node,
-        Error{ErrorCode::kProtocol, "a storage node claims to have " + number(message.durable) +
-                                        " in its image, above " + number(settled_) +
+        Error{ErrorCode::kProtocol, "a storage node claims to have " + sequence_text(message.durable) +
+                                        " in its image, above " + sequence_text(settled_) +
                                         ", which is settled"},
         now, out);
   }

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/sequence_text.h"
 
 namespace mariner::replication {
 namespace {
-
-std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequence.value); }
 
 }  // namespace
 
@@ -37,7 +36,7 @@ void LogReturn::hear(const FromLogger& message, SequenceNumber settled, Out& out
   if (const auto* open = std::get_if<LogOpened>(&message)) return opened(*open, settled, out);
   if (const auto* failed = std::get_if<LogFailed>(&message)) {
     return drop(failed->error.code,
-                "could not log " + number(failed->sequence) + ": " + failed->error.message, out);
+                "could not log " + sequence_text(failed->sequence) + ": " + failed->error.message, out);
   }
   if (const auto* refused = std::get_if<Refused>(&message)) {
     return drop(refused->error.code, "refused: " + refused->error.message, out);
@@ -47,7 +46,7 @@ void LogReturn::hear(const FromLogger& message, SequenceNumber settled, Out& out
   if (phase_ == Phase::kOpening || phase_ == Phase::kLost || logged->epoch != start_.epoch ||
       logged->through > sent_) {
     return drop(ErrorCode::kProtocol,
-                "acknowledges " + number(logged->through) + ", which it was not sent", out);
+                "acknowledges " + sequence_text(logged->through) + ", which it was not sent", out);
   }
   has_ = std::max(has_, logged->through);
   if (has_ < sent_) return;
@@ -93,9 +92,9 @@ void LogReturn::opened(const LogOpened& message, SequenceNumber settled, Out& ou
   const bool lost = empty && start_.away.end.value > 0;  // and numbers are used that others have
   if (lost || last < since || last > settled) {
     return drop(ErrorCode::kCorrupt,
-                "ends with " + number(last) + ": expected " + number(since) +
+                "ends with " + sequence_text(last) + ": expected " + sequence_text(since) +
                     ", up to which it had acknowledged everything, or what came since, up to " +
-                    number(settled),
+                    sequence_text(settled),
                 out);
   }
   for (const SequenceRange& hole : message.holes) {

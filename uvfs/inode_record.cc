@@ -7,8 +7,8 @@
 #include <array>
 
 #include "ifsck/ext_inode.h"
-#include "proto/bytes.h"
 #include "proto/check.h"
+#include "proto/field.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -33,11 +33,6 @@ constexpr std::uint32_t kSeenFlags =
     EXT2_SECRM_FL | EXT2_UNRM_FL | EXT2_SYNC_FL | EXT2_IMMUTABLE_FL | EXT2_APPEND_FL |
     EXT2_NODUMP_FL | EXT2_NOATIME_FL | EXT2_DIRSYNC_FL | EXT2_TOPDIR_FL | EXT3_JOURNAL_DATA_FL |
     EXT2_NOTAIL_FL | EXT4_PROJINHERIT_FL | EXT4_CASEFOLD_FL;
-
-template <typename T>
-T field(Bytes bytes, std::size_t at) {
-  return load_le<T>(bytes.data() + at);
-}
 
 // Where the fields end that are not in all file systems.
 std::size_t fields_end(Bytes inode) {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "proto/bytes.h"
+#include "proto/field.h"
 #include "uvfs/ntfs_record.h"
 #include "uvfs/utf16_text.h"
 
@@ -30,32 +30,27 @@ constexpr ObjectNumber kFirstUserRecord = 16;
 
 constexpr std::uint32_t kIndexBlockBytesMax = 64 * 1024;
 
-template <typename T>
-T get(std::span<const std::byte> bytes, std::size_t at) {
-  return load_le<T>(bytes.data() + at);
-}
-
 // Entries behind a header that stands at `header`. False: they do not end as such do.
 bool add_entries(std::span<const std::byte> bytes, std::size_t header, std::vector<NtfsName>& to) {
   if (bytes.size() < header + kHeaderBytes) return false;
   bytes = bytes.subspan(header);
-  const std::size_t end = std::min<std::size_t>(get<std::uint32_t>(bytes, 4), bytes.size());
-  for (std::size_t at = get<std::uint32_t>(bytes, 0); at < end && end - at >= kEntryBytes;) {
+  const std::size_t end = std::min<std::size_t>(field<std::uint32_t>(bytes, 4), bytes.size());
+  for (std::size_t at = field<std::uint32_t>(bytes, 0); at < end && end - at >= kEntryBytes;) {
     const auto entry = bytes.subspan(at, end - at);
-    const std::size_t length = get<std::uint16_t>(entry, 8);
+    const std::size_t length = field<std::uint16_t>(entry, 8);
     if (length < kEntryBytes || length > entry.size()) return false;
-    if ((get<std::uint16_t>(entry, 12) & kEndFlag) != 0) return true;
+    if ((field<std::uint16_t>(entry, 12) & kEndFlag) != 0) return true;
     at += length;
     const auto key = entry.first(length).subspan(kEntryBytes);
     if (key.size() < kNameBytes) continue;
     const std::size_t name_bytes = 2 * std::to_integer<std::size_t>(key[kLengthAt]);
     if (key.size() < kNameBytes + name_bytes) continue;
-    const auto reference = get<std::uint64_t>(entry, 0);
+    const auto reference = field<std::uint64_t>(entry, 0);
     if (std::to_integer<std::uint8_t>(key[kNamespaceAt]) == kDosNamespace) continue;
     if (shown_number(reference) < kFirstUserRecord) continue;
     to.push_back({.name = utf8_of_utf16(key.subspan(kNameBytes, name_bytes)),
                   .reference = reference,
-                  .directory = (get<std::uint32_t>(key, kFlagsAt) & kDirectoryFlag) != 0});
+                  .directory = (field<std::uint32_t>(key, kFlagsAt) & kDirectoryFlag) != 0});
   }
   return false;
 }
@@ -64,7 +59,7 @@ bool add_entries(std::span<const std::byte> bytes, std::size_t header, std::vect
 
 std::optional<std::uint32_t> ntfs_index_block_bytes(std::span<const std::byte> root) {
   if (root.size() < kRootHeader + kHeaderBytes) return {};
-  const auto bytes = get<std::uint32_t>(root, 8);
+  const auto bytes = field<std::uint32_t>(root, 8);
   if (bytes < kSectorBytes || bytes > kIndexBlockBytesMax || !std::has_single_bit(bytes)) return {};
   return bytes;
 }

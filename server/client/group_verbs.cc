@@ -63,7 +63,7 @@ Result<ExitCode> remove(Context& context, const MemberOptions& options) {
   return tell(context, context.client().group_remove(request));
 }
 
-Result<ExitCode> list(Context& context, const NoOptions&) {
+Result<ExitCode> list_groups(Context& context, const NoOptions&) {
   const auto groups = context.client().group_list();
   if (!groups) return groups.error();
   if (context.print_json(*groups)) return ExitCode::kDone;
@@ -76,7 +76,7 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> show(Context& context, const std::string& name) {
+Result<ExitCode> show_group(Context& context, const std::string& name) {
   const auto group = context.client().group_show(request_of(context, name));
   if (!group) return group.error();
   if (context.print_json(*group)) return ExitCode::kDone;
@@ -136,8 +136,8 @@ void add_group_verbs(CLI::App& app, Context& context) {
       noun, context, "create", "Make a group of volumes; its moments begin now",
       [](CLI::App& verb, MembersOptions& options) { add_members_options(verb, options, "NAME"); },
       create);
-  add_verb<NoOptions>(noun, context, "list", "List the groups", no_options, list);
-  add_verb<std::string>(noun, context, "show", "Show a group", add_name, show);
+  add_verb<NoOptions>(noun, context, "list", "List the groups", no_options, list_groups);
+  add_verb<std::string>(noun, context, "show", "Show a group", add_name, show_group);
   add_verb<MembersOptions>(
       noun, context, "add", "Let volumes join a group; its moments begin anew, now",
       [](CLI::App& verb, MembersOptions& options) { add_members_options(verb, options, "GROUP"); },

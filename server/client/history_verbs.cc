@@ -93,7 +93,7 @@ std::string writes(const Context& context, const api::History& history) {
                               : "");
 }
 
-Result<ExitCode> show(Context& context, const ShowOptions& options) {
+Result<ExitCode> show_history(Context& context, const ShowOptions& options) {
   api::HistoryRequest request;
   request.set_name(options.volume);
   if (!options.since.empty()) {
@@ -197,7 +197,7 @@ void add_history_verbs(CLI::App& app, Context& context) {
             ->check(CLI::Range(1u, kBucketsMax))
             ->type_name("N");
       },
-      show);
+      show_history);
   add_verb<PruneOptions>(
       noun, context, "prune",
       "Show which moments are kept behind the window, and give up what nothing keeps",

@@ -17,7 +17,7 @@ namespace {
 
 namespace http = boost::beast::http;
 constexpr std::size_t kHeadBytesMax = 16u << 10;
-constexpr std::size_t kReadBytes = 4096;
+constexpr std::size_t kHeadReadBytes = 4096;
 
 Error broke_off(const std::string& why) {
   return Error{ErrorCode::kUnavailable, "the daemon's answer broke off: " + why};
@@ -133,7 +133,7 @@ Result<HttpSession::Head> HttpSession::receive_head(bool& ended) {
   for (std::size_t end = std::string::npos; end == std::string::npos;) {
     if (text.size() > kHeadBytesMax) return not_understood("its header is too long");
     const std::size_t before = text.size();
-    text.resize(before + kReadBytes);
+    text.resize(before + kHeadReadBytes);
     const Result<std::size_t> came =
         receive(std::as_writable_bytes(std::span(text)).subspan(before), 0);
     if (!came) {

@@ -52,7 +52,7 @@ Result<ExitCode> add(Context& context, const AddOptions& options) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> list(Context& context, const std::string& volume) {
+Result<ExitCode> list_marks(Context& context, const std::string& volume) {
   if (const auto group = group_of(volume)) return list_group_marks(context, *group);
   api::MarkRequest request;
   request.set_volume(volume);
@@ -127,7 +127,7 @@ void add_mark_verbs(CLI::App& app, Context& context) {
             ->required()
             ->type_name("OBJECT");
       },
-      list);
+      list_marks);
   add_verb<RemoveOptions>(
       noun, context, "remove", "Remove a mark; the moment itself stays while the window holds it",
       [](CLI::App& verb, RemoveOptions& options) {

@@ -159,7 +159,7 @@ Result<ExitCode> promote(Context& context, const PromoteOptions& options) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> list(Context& context, const NoOptions&) {
+Result<ExitCode> list_nodes(Context& context, const NoOptions&) {
   const auto cluster = context.client().cluster_status();
   if (!cluster) return cluster.error();
   if (context.print_json(*cluster)) return ExitCode::kDone;
@@ -195,7 +195,7 @@ void add_node_verbs(CLI::App& app, Context& context) {
         add_pki_option(verb, options.pki);
       },
       init);
-  add_verb<NoOptions>(noun, context, "list", "List the nodes of the cluster", no_options, list);
+  add_verb<NoOptions>(noun, context, "list", "List the nodes of the cluster", no_options, list_nodes);
   add_verb<PromoteOptions>(
       noun, context, "promote", "Make a node the coordinator of a volume",
       [](CLI::App& verb, PromoteOptions& options) {

@@ -50,7 +50,7 @@ std::string progress_of(const api::Replica& replica) {
   return text;
 }
 
-Result<ExitCode> status(Context& context, const NoOptions&) {
+Result<ExitCode> show_replicas(Context& context, const NoOptions&) {
   const auto cluster = context.client().cluster_status();
   if (!cluster) return cluster.error();
   if (context.print_json(*cluster)) return ExitCode::kDone;
@@ -78,7 +78,7 @@ void add_replica_verbs(CLI::App& app, Context& context) {
   noun.require_subcommand(1);
   add_verb<NoOptions>(noun, context, "status",
                       "Who coordinates each volume, and how far its replicas are", no_options,
-                      status);
+                      show_replicas);
 }
 
 }  // namespace mariner::client

@@ -112,7 +112,7 @@ Result<ExitCode> undo(Context& context, const RollbackOptions& options) {
 }
 
 // How far the image is with what the last rollback changed.
-Result<ExitCode> status(Context& context, const std::string& name) {
+Result<ExitCode> show_rollback(Context& context, const std::string& name) {
   if (const auto group = group_of(name)) return show_group_restoring(context, *group);
   api::VolumeRequest request;
   request.set_name(name);
@@ -156,7 +156,7 @@ void add_rollback_verbs(CLI::App& app, Context& context) {
       ->type_name("OBJECT");
   noun.callback([&context, verb, shown, options, undone, asked] {
     context.action = [&context, verb, shown, options, undone, asked]() -> Result<ExitCode> {
-      if (shown->parsed()) return status(context, *asked);
+      if (shown->parsed()) return show_rollback(context, *asked);
       if (verb->parsed() && options->consistent) {
         return Error{ErrorCode::kInvalidArgument,
                      "--consistent is for a rollback to a moment; undo returns to what was before"};

@@ -16,7 +16,7 @@ std::string digests(const api::Session& session) {
   return session.header_digest() ? "header" : session.data_digest() ? "data" : "-";
 }
 
-Result<ExitCode> list(Context& context, const NoOptions&) {
+Result<ExitCode> list_sessions(Context& context, const NoOptions&) {
   const auto sessions = context.client().session_list();
   if (!sessions) return sessions.error();
   if (context.print_json(*sessions)) return ExitCode::kDone;
@@ -84,7 +84,7 @@ Result<ExitCode> kick(Context& context, const KickOptions& options) {
 void add_session_verbs(CLI::App& app, Context& context) {
   auto& noun = *app.add_subcommand("session", "Who is logged in");
   noun.require_subcommand(1);
-  add_verb<NoOptions>(noun, context, "list", "List the iSCSI sessions", no_options, list);
+  add_verb<NoOptions>(noun, context, "list", "List the iSCSI sessions", no_options, list_sessions);
   add_verb<KickOptions>(
       noun, context, "kick", "Close a session",
       [](CLI::App& verb, KickOptions& options) {

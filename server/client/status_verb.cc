@@ -8,7 +8,7 @@
 namespace mariner::client {
 namespace {
 
-Result<ExitCode> status(Context& context, const NoOptions&) {
+Result<ExitCode> show_status(Context& context, const NoOptions&) {
   const auto status = context.client().status();
   if (!status) return status.error();
   if (context.print_json(*status)) return ExitCode::kDone;
@@ -36,7 +36,7 @@ Result<ExitCode> status(Context& context, const NoOptions&) {
 }  // namespace
 
 void add_status_verb(CLI::App& app, Context& context) {
-  add_verb<NoOptions>(app, context, "status", "Show the daemon's state", no_options, status);
+  add_verb<NoOptions>(app, context, "status", "Show the daemon's state", no_options, show_status);
 }
 
 }  // namespace mariner::client

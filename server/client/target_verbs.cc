@@ -27,7 +27,7 @@ struct RedirectOptions {
   bool off = false;
 };
 
-Result<ExitCode> show(Context& context, const std::string& volume) {
+Result<ExitCode> show_access(Context& context, const std::string& volume) {
   api::AccessRequest request;
   request.set_volume(volume);
   const auto access = context.client().access_show(request);
@@ -128,7 +128,7 @@ void add_target_verbs(CLI::App& app, Context& context) {
   acl.require_subcommand(1);
   add_acl_verb(acl, context, true);
   add_acl_verb(acl, context, false);
-  add_verb<std::string>(acl, context, "list", "Show who may use a volume", add_volume, show);
+  add_verb<std::string>(acl, context, "list", "Show who may use a volume", add_volume, show_access);
   auto& auth = *noun.add_subcommand("auth", "The accounts of which one is to log in by CHAP");
   auth.require_subcommand(1);
   add_verb<AuthOptions>(
@@ -143,7 +143,7 @@ void add_target_verbs(CLI::App& app, Context& context) {
   add_verb<AuthOptions>(
       auth, context, "clear", "Ask for no account",
       [](CLI::App& verb, AuthOptions& options) { add_volume(verb, options.volume); }, set_accounts);
-  add_verb<std::string>(auth, context, "show", "Show who may use a volume", add_volume, show);
+  add_verb<std::string>(auth, context, "show", "Show who may use a volume", add_volume, show_access);
   add_verb<RedirectOptions>(
       noun, context, "redirect", "Send initiators to another address",
       [](CLI::App& verb, RedirectOptions& options) {

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kDay_s = 86400;
 
 constexpr std::string_view kForms =
@@ -127,7 +127,7 @@ bool take_offset(Scanner& scanner, std::int64_t& offset_s) {
 Result<TimeSpec> moment(std::string_view text, std::int64_t utc_s, std::int64_t ns) {
   if (utc_s < 0) return wrong(text, "this is before 1970");
   std::uint64_t total = 0;
-  if (__builtin_mul_overflow(static_cast<std::uint64_t>(utc_s), static_cast<std::uint64_t>(kSecond),
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(utc_s), static_cast<std::uint64_t>(kSecondNs),
                              &total) ||
       __builtin_add_overflow(total, static_cast<std::uint64_t>(ns), &total)) {
     return wrong(text, "this is after 2554");
@@ -140,7 +140,7 @@ std::string readings(const std::vector<std::int64_t>& moments, std::int64_t ns, 
   std::string text;
   for (const auto utc_s : moments) {
     if (!text.empty()) text += " or ";
-    text += format_local(VersionTime{static_cast<std::uint64_t>(utc_s * kSecond + ns)}, zone);
+    text += format_local(VersionTime{static_cast<std::uint64_t>(utc_s * kSecondNs + ns)}, zone);
   }
   return text;
 }
@@ -148,7 +148,7 @@ std::string readings(const std::vector<std::int64_t>& moments, std::int64_t ns, 
 Result<TimeSpec> local_moment(std::string_view text, std::int64_t local_s, std::int64_t ns,
                               const Zone& zone) {
   if (local_s < kDay_s) return wrong(text, "this is before 1970-01-02, too early for a local time");
-  if (local_s > std::numeric_limits<std::int64_t>::max() / kSecond)
+  if (local_s > std::numeric_limits<std::int64_t>::max() / kSecondNs)
     return wrong(text, "this is after 2262");
   const auto moments = zone.moments_of(local_s);
   if (moments.empty()) {
@@ -187,7 +187,7 @@ Result<TimeSpec> parse_date_and_time(std::string_view text, const TimeContext& c
 }
 
 std::int64_t now_s(const TimeContext& context) {
-  return static_cast<std::int64_t>(context.now.ns / static_cast<std::uint64_t>(kSecond));
+  return static_cast<std::int64_t>(context.now.ns / static_cast<std::uint64_t>(kSecondNs));
 }
 
 // The beginning of the local day that `utc_s` is in.
@@ -212,7 +212,7 @@ Result<TimeSpec> parse_time_of_day(std::string_view text, const TimeContext& con
       const bool past =
           *at < now_s(context) ||
           (*at == now_s(context) && static_cast<std::uint64_t>(time.ns) <=
-                                        context.now.ns % static_cast<std::uint64_t>(kSecond));
+                                        context.now.ns % static_cast<std::uint64_t>(kSecondNs));
       if (past) return moment(text, *at, time.ns);
     }
   }

@@ -141,7 +141,7 @@ std::string mode_of(const api::View& view) {
          (view.failure().empty() ? "" : ", not served");
 }
 
-Result<ExitCode> list(Context& context, const NoOptions&) {
+Result<ExitCode> list_views(Context& context, const NoOptions&) {
   const auto views = context.client().view_list();
   if (!views) return views.error();
   if (context.print_json(*views)) return ExitCode::kDone;
@@ -250,7 +250,7 @@ void add_view_verbs(CLI::App& app, Context& context) {
             ->type_name("NAME");
       },
       expose);
-  add_verb<NoOptions>(noun, context, "list", "List the exposed views", no_options, list);
+  add_verb<NoOptions>(noun, context, "list", "List the exposed views", no_options, list_views);
   add_verb<UnexposeOptions>(
       noun, context, "unexpose", "End a view",
       [](CLI::App& verb, UnexposeOptions& options) {

@@ -127,7 +127,7 @@ Result<ExitCode> create(Context& context, const CreateOptions& options) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> list(Context& context, const NoOptions&) {
+Result<ExitCode> list_volumes(Context& context, const NoOptions&) {
   const auto volumes = context.client().volume_list();
   if (!volumes) return volumes.error();
   if (context.print_json(*volumes)) return ExitCode::kDone;
@@ -149,7 +149,7 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> show(Context& context, const std::string& name) {
+Result<ExitCode> show_volume(Context& context, const std::string& name) {
   api::VolumeRequest request;
   request.set_name(name);
   const auto volume = context.client().volume_show(request);
@@ -367,10 +367,10 @@ void add_volume_verbs(CLI::App& app, Context& context) {
         add_permissions(verb, options.sanitize, options.removable);
       },
       create);
-  add_verb<NoOptions>(noun, context, "list", "List the volumes", no_options, list);
+  add_verb<NoOptions>(noun, context, "list", "List the volumes", no_options, list_volumes);
   add_verb<std::string>(
       noun, context, "show", "Show all about a volume",
-      [](CLI::App& verb, std::string& name) { add_name(verb, name); }, show);
+      [](CLI::App& verb, std::string& name) { add_name(verb, name); }, show_volume);
   add_verb<ResizeOptions>(
       noun, context, "resize", "Make a volume larger, while it is used",
       [](CLI::App& verb, ResizeOptions& options) {

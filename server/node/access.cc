@@ -5,7 +5,7 @@
 namespace mariner::node {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool has_account(const meta::Volume& volume, std::string_view account) {
   return std::ranges::find(volume.auth(), account) != volume.auth().end();
@@ -36,7 +36,7 @@ Result<std::vector<iscsi::ChapAccount>> accounts_named(const Accounts& accounts,
 bool admits(const meta::Volume& volume, std::string_view initiator) {
   if (volume.acl().empty()) return !volume.acl_closed();
   return std::ranges::any_of(volume.acl(), [&](const std::string& name) {
-    return std::ranges::equal(name, initiator, {}, lower);
+    return std::ranges::equal(name, initiator, {}, lower_letter);
   });
 }
 

@@ -33,7 +33,7 @@ void set_missed(const replication::CatchUpProgress& progress, api::Replica& out)
   out.set_missed_bytes_per_second(progress.bytes_per_second);
 }
 
-const char* state_name(const cluster::TargetPart& target) {
+const char* target_state(const cluster::TargetPart& target) {
   switch (target.state()) {
     case cluster::TargetPart::State::kServing: return "serving";
     case cluster::TargetPart::State::kStandby: return "standby";
@@ -91,7 +91,7 @@ api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
   out.set_sanitize(meta.sanitize());
   out.set_removable(meta.removable());
   out.set_iqn(volume.iqn);
-  out.set_state(volume.target != nullptr ? state_name(*volume.target) : "elsewhere");
+  out.set_state(volume.target != nullptr ? target_state(*volume.target) : "elsewhere");
   out.set_serial(volume.identity.serial);
   out.set_naa(naa_text(volume.identity));
   out.set_image_path(volume.image_path);
@@ -235,7 +235,7 @@ api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) cons
     out.set_server(name_of(server->value));
   }
   const ClusterVolume* const here = node_.volumes_->find(meta.name());
-  if (here != nullptr && here->target != nullptr) out.set_state(state_name(*here->target));
+  if (here != nullptr && here->target != nullptr) out.set_state(target_state(*here->target));
   api::Replica& logger = *out.add_replicas();
   fill_logger(meta, here, logger);
   // (Who coordinates may have read the record before it has ended the epoch before.)

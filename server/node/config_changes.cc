@@ -29,7 +29,7 @@ void look_at_log(Changes& changes, const LogConfig& running, const LogConfig& re
   changes.look("[log] lost", running.lost, read.lost);
   changes.look("[log] max_size", running.max_size, read.max_size);
   changes.look("[log] track_size", running.track_size, read.track_size);
-  changes.look("[log] on_full", running.on_full, read.on_full);
+  if (needs_restart(running.on_full, read.on_full)) changes.add("[log] on_full");
   changes.look("[log] t_wait", running.t_wait, read.t_wait);
   changes.look("[log] polling", running.polling, read.polling);
   changes.look("[log] durability", running.durability, read.durability);
@@ -37,6 +37,10 @@ void look_at_log(Changes& changes, const LogConfig& running, const LogConfig& re
 }
 
 }  // namespace
+
+bool needs_restart(OnFull running, OnFull read) {
+  return (running == OnFull::kThrottle) != (read == OnFull::kThrottle);
+}
 
 std::vector<std::string> changes_for_next_start(const Config& running, const Config& read) {
   Changes changes;
@@ -57,7 +61,6 @@ std::vector<std::string> changes_for_next_start(const Config& running, const Con
                read.storage.pending_memory);
   changes.look("[storage] lag_max", running.storage.lag_max, read.storage.lag_max);
   changes.look("[storage] apply_delay", running.storage.apply_delay, read.storage.apply_delay);
-  changes.look("[rollback] rate_max", running.rollback.rate_max, read.rollback.rate_max);
   changes.look("[index] file", running.index.file, read.index.file);
   changes.look("[index] memory", running.index.memory, read.index.memory);
   changes.look("[index] replay_max", running.index.replay_max, read.index.replay_max);

@@ -158,7 +158,7 @@ void read_nodes(ConfigTable& table, ConfigProblems& problems,
 }
 
 // Whether what is there fits the roles.
-void check_keys(ConfigTable& table, const Config& config) {
+void check_cluster_keys(ConfigTable& table, const Config& config) {
   if (config.standalone()) {
     for (const auto* key :
          {"listen", "etcd", "lease", "logger_patience", "absent_max", "catch_up_max", "node"}) {
@@ -206,7 +206,7 @@ void read_cluster(ConfigTable table, ConfigProblems& problems, Config& config) {
   table.parsed("absent_max", cluster.absent_max, seconds_between(kAbsentMin, kAbsentMax));
   table.parsed("catch_up_max", cluster.catch_up_max, fetch_rate);
   read_nodes(table, problems, cluster.nodes);
-  check_keys(table, config);
+  check_cluster_keys(table, config);
   table.finish();
 }
 

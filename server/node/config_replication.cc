@@ -31,7 +31,7 @@ std::string listening_address(const ClusterConfig& cluster) {
   return address;
 }
 
-void check_keys(ConfigTable& table, const Config& config) {
+void check_replication_keys(ConfigTable& table, const Config& config) {
   const ReplicationConfig& replication = config.replication;
   if (!table.has("mode") && table.has("group")) {
     table.warning("group", "not used: without mode = \"multicast\" writes go by unicast");
@@ -81,7 +81,7 @@ void read_replication(ConfigTable& root, ConfigProblems& problems, Config& confi
   if (config.standalone()) {
     root.warning("replication", "only in a cluster: not used, because this node is standalone");
   }
-  if (clustered(config)) check_keys(table, config);
+  if (clustered(config)) check_replication_keys(table, config);
   table.finish();
 }
 

@@ -49,6 +49,9 @@ class LogSpace final : private volume::ReclaimerOwner {
   LogSpace(const LogSpace&) = delete;
   LogSpace& operator=(const LogSpace&) = delete;
 
+  // For what does not fit from now on.
+  void set_on_full(OnFull on_full) { on_full_ = on_full; }
+
   // Looks at the room; now and then.
   void check();
   void stop();
@@ -121,7 +124,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   [[nodiscard]] bool gains(const volume::Reclaimer::Report& report);
 
   const Parts parts_;
-  const OnFull on_full_;
+  OnFull on_full_;
   BelievedTime time_;
   volume::Reclaimer reclaimer_;
   // Whose windows count for less in the next try. The oldest track may hold history of several

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/sequence_text.h"
 #include "server/client/time_text.h"
 #include "server/client/zone.h"
 #include "server/volume/settled_moment.h"
@@ -69,12 +70,12 @@ void resolve_sequence(const MomentsOf& of, const replication::Replicator& replic
                       SequenceNumber sequence, Done done) {
   const SequenceNumber settled = replicator.coordinator().settled();
   if (sequence > settled) {
-    return done(Error{ErrorCode::kOutsideWindow, "#" + std::to_string(sequence.value) +
+    return done(Error{ErrorCode::kOutsideWindow, sequence_text(sequence) +
                                                      " is after the newest write of " + of.volume +
                                                      ", #" + std::to_string(settled.value)});
   }
   of.history->moment(sequence,
-                     found(of, "#" + std::to_string(sequence.value), {}, std::move(done)));
+                     found(of, sequence_text(sequence), {}, std::move(done)));
 }
 
 void resolve_mark(const MomentsOf& of, const std::string& name, Done done) {

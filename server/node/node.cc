@@ -257,6 +257,12 @@ void Node::reload(const Config& config) {
   config_.server.busy_poll = config.server.busy_poll;
   log_packing_->set(config.log.compact);
   config_.log.compact = config.log.compact;
+  volumes_->set_restore_max(config.rollback.rate_max.bytes);
+  config_.rollback.rate_max = config.rollback.rate_max;
+  if (!needs_restart(config_.log.on_full, config.log.on_full)) {
+    log_space_->set_on_full(config.log.on_full);
+    config_.log.on_full = config.log.on_full;
+  }
   node_log_->change_disks(config.log.disks);
   config_.log.disks = config.log.disks;
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {

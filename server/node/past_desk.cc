@@ -1,3 +1,4 @@
+#include "proto/sequence_text.h"
 #include "server/node/past_desk.h"
 
 #include <algorithm>
@@ -208,7 +209,7 @@ void PastDesk::sweep() {
 Result<void> PastDesk::check(const Asked& asked, SequenceNumber at) {
   const Reading& reading = *asked.reading;
   const auto outside = [&](const std::string& why) {
-    return Error{ErrorCode::kOutsideWindow, "#" + std::to_string(at.value) + why};
+    return Error{ErrorCode::kOutsideWindow, sequence_text(at) + why};
   };
   if (at < reading.from.sequence) {
     return outside(" is before #" + std::to_string(reading.from.sequence.value) +

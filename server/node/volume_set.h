@@ -152,6 +152,9 @@ class VolumeSet {
   [[nodiscard]] const std::map<std::string, ServedVolume>& all() const { return volumes_; }
   [[nodiscard]] std::map<std::string, ServedVolume>& all() { return volumes_; }
 
+  // Bytes a second of what rollbacks changed; 0: no limit.
+  void set_restore_max(std::uint64_t bytes_per_second) { restore_.set(bytes_per_second); }
+
   // Refuses new writes everywhere.
   void close(const Error& error);
   [[nodiscard]] bool idle() const;

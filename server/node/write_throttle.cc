@@ -21,7 +21,7 @@ constexpr double kRoomSeconds = 60;    // room that has shrunk comes back so slo
 constexpr unsigned kHeldShare = 4;     // slowed is whose writes waited at one turn in so many
 constexpr auto kToldAgainAfter = std::chrono::minutes(10);
 
-double fades(double seconds, double remembered) { return std::exp(-seconds / remembered); }
+double fades(double passed, double remembered) { return std::exp(-passed / remembered); }
 
 }  // namespace
 
@@ -59,11 +59,11 @@ void WriteThrottle::look(const WindowForecast& forecast, const Space& space,
     room_bytes_ = static_cast<double>(space.room_bytes);
     return;
   }
-  const double seconds = Seconds(now - *looked_).count();
-  if (seconds <= 0) return;
+  const double passed = Seconds(now - *looked_).count();
+  if (passed <= 0) return;
   looked_ = now;
-  measure(seconds, log_bytes);
-  const double bytes_per_second = allowed(forecast, space, volumes, {seconds, log_bytes});
+  measure(passed, log_bytes);
+  const double bytes_per_second = allowed(forecast, space, volumes, {passed, log_bytes});
   const std::optional<double> level_now = level(bytes_per_second);
   if (level_now) tell(bytes_per_second);
   for (auto& [id, host] : hosts_) {
@@ -78,17 +78,17 @@ void WriteThrottle::look(const WindowForecast& forecast, const Space& space,
 }
 
 // What the log is written, and what hosts write of late.
-void WriteThrottle::measure(double seconds, double log_bytes) {
+void WriteThrottle::measure(double passed, double log_bytes) {
   double host_bytes = 0;
   for (auto& [id, host] : hosts_) {
     const std::shared_ptr<volume::Paced> volume = host.volume.lock();
     if (volume == nullptr) continue;
     const std::uint64_t stamped = volume->stamped_bytes();
     const auto bytes = static_cast<double>(stamped - std::exchange(host.stamped_bytes, stamped));
-    host.demand += (bytes / seconds - host.demand) * (1 - fades(seconds, kDemandSeconds));
+    host.demand += (bytes / passed - host.demand) * (1 - fades(passed, kDemandSeconds));
     host_bytes += bytes;
   }
-  const double remembered = fades(seconds, kAmplificationSeconds);
+  const double remembered = fades(passed, kAmplificationSeconds);
   log_bytes_ = log_bytes_ * remembered + log_bytes;
   host_bytes_ = host_bytes_ * remembered + host_bytes;
 }

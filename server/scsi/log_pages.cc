@@ -21,7 +21,7 @@ constexpr std::uint8_t kPerformance = 0x19;
 constexpr std::uint8_t kExceptions = 0x2F;
 constexpr std::uint8_t kAllSubpages = 0xFF;
 constexpr std::uint8_t kNotSaved = 0x80;       // DS
-constexpr std::uint8_t kSubpageFormat = 0x40;  // SPF
+constexpr std::uint8_t kLogSubpageFormat = 0x40;  // SPF
 
 constexpr auto kPages =
     std::to_array<std::uint8_t>({kSupportedPages, kWriteErrors, kReadErrors, kVerifyErrors,
@@ -154,7 +154,7 @@ Bytes supported(bool subpages, const Statistics& statistics) {
     body.push_back(0);
     if (page == kSupportedPages) body.insert(body.end(), {kSupportedPages, kAllSubpages});
   }
-  if (subpages) return finish(kSubpageFormat | kSupportedPages, kAllSubpages, body);
+  if (subpages) return finish(kLogSubpageFormat | kSupportedPages, kAllSubpages, body);
   return finish(kSupportedPages, 0, body);
 }
 

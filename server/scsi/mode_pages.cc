@@ -29,9 +29,9 @@ constexpr ModePage page(std::uint8_t code, std::size_t bytes, std::initializer_l
 }
 
 constexpr ModePage subpage(std::uint8_t code, std::uint8_t subpage, std::size_t bytes) {
-  constexpr std::uint8_t kSubpageFormat = 0x40;
+  constexpr std::uint8_t kSubpage = 0x40;
   ModePage page{.code = code, .subpage = subpage, .bytes = bytes};
-  page.defaults[0] = code | kSubpageFormat;
+  page.defaults[0] = code | kSubpage;
   page.defaults[1] = subpage;
   page.defaults[3] = static_cast<std::uint8_t>(bytes - 4);
   page.changeable = page.defaults;

@@ -21,7 +21,7 @@ constexpr std::size_t kPatternHeaderBytes = 4;
 constexpr unsigned kOptionsValid = 0x80;  // FOV
 constexpr unsigned kPattern = 0x08;       // IP
 constexpr unsigned kOptions = 0x78;       // DPRY, DCRT, STPF, IP
-constexpr unsigned kImmediate = 0x02;
+constexpr unsigned kImmediateFormat = 0x02;
 constexpr unsigned kVendorSpecific = 0x01;
 
 constexpr std::uint8_t kDefaultPattern = 0x00;
@@ -87,7 +87,7 @@ std::variant<Sense, bool> parse(std::span<const std::byte> list, bool long_heade
       return *std::move(wrong);
     }
   }
-  return (options & kImmediate) != 0;
+  return (options & kImmediateFormat) != 0;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "proto/check.h"
 #include "proto/huge_pages.h"
+#include "proto/sequence_text.h"
 
 namespace mariner::volume {
 
@@ -392,7 +393,7 @@ void LocalHistory::list(const std::shared_ptr<Listing>& listing) {
 void LocalHistory::hold(SequenceNumber at, HoldDone done) {
   if (!parts_.index.can_be_opened(at)) {
     return done(Error{ErrorCode::kOutsideWindow,
-                      "#" + std::to_string(at.value) + " is no longer in the history"});
+                      sequence_text(at) + " is no longer in the history"});
   }
   const auto place = held_->insert(at);
   done(Hold(&*place, [held = held_, place](const void*) { held->erase(place); }));

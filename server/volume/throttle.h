@@ -18,6 +18,12 @@ class Throttle {
   // 0: no limit.
   explicit Throttle(std::uint64_t bytes_per_second) : rate_(bytes_per_second) {}
 
+  // For what is taken from now on; what was moved before is forgotten.
+  void set(std::uint64_t bytes_per_second) {
+    rate_ = bytes_per_second;
+    free_at_ = {};
+  }
+
   // How long to wait before `bytes` are moved; they count from now on. `now` never goes back.
   [[nodiscard]] Duration take(std::uint64_t bytes, Duration now) {
     if (rate_ == 0) return Duration{0};
@@ -29,7 +35,7 @@ class Throttle {
   }
 
  private:
-  const std::uint64_t rate_;
+  std::uint64_t rate_;
   Duration free_at_{0};  // when all that was taken has been moved, at that rate
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/sequence_text.h"
 #include "server/volume/image_base.h"
 
 namespace mariner::volume {
@@ -132,7 +133,7 @@ Result<void> Volume::check_kept(SequenceNumber at) const {
   if (closed_) return Error{ErrorCode::kUnavailable, "the volume is closed"};
   if (index().can_be_opened(at)) return {};
   return Error{ErrorCode::kOutsideWindow,
-               "#" + std::to_string(at.value) + " is no longer in the history"};
+               sequence_text(at) + " is no longer in the history"};
 }
 
 Result<std::shared_ptr<const SnapshotPin>> Volume::pin(SequenceNumber at) {

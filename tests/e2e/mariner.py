@@ -198,6 +198,14 @@ class Daemon:
     def configure_server(self, **keys):
         """Other keys of [server]; of a daemon that runs, when it has said so."""
         self._server |= keys
+        self._configure_and_wait()
+
+    def configure_log(self, **keys):
+        """Likewise of [log]."""
+        self._log = self._log | keys
+        self._configure_and_wait()
+
+    def _configure_and_wait(self):
         said = self.times_said("configuration read again")
         self._configure()
         if self.process is not None:

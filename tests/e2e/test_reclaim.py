@@ -99,6 +99,22 @@ def test_a_full_log_stops_writes_if_it_is_told_to(folder):
         assert hammer.Campaign(folder / "journals", QUICK_VOLUME_BYTES).verify(url)["faults"] == []
 
 
+def test_what_a_full_log_does_is_changed_at_a_reload(folder):
+    with Daemon(folder, log={**QUICK_LOG, "on_full": "stop-writes"}, storage=QUICK_STORAGE) as daemon:
+        daemon.start()
+        url = daemon.url(daemon.create(VOLUME, "32M")["iqn"])
+        assert fill(url, folder / "first", 100_000)["code"] == hammer.REFUSED
+        daemon.configure_log(on_full="shorten-window")
+        assert daemon.times_said("take effect at the next start") == 0
+        report = fill(url, folder / "second", 4_000)
+        assert report["code"] == hammer.DONE, report
+        assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) > 0
+        daemon.configure_log(on_full="stop-writes")
+        assert fill(url, folder / "third", 100_000)["code"] == hammer.REFUSED
+        daemon.configure_log(on_full="throttle")
+        assert daemon.times_said("take effect at the next start") == 1
+
+
 def test_a_full_log_shortens_the_window_if_it_is_told_to(folder):
     with Daemon(folder, log={**QUICK_LOG, "on_full": "shorten-window"}, storage=QUICK_STORAGE) as daemon:
         daemon.start()

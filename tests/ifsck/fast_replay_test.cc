@@ -128,23 +128,23 @@ TEST_P(FastReplayTest, IsAsTheKernelDoesIt) {
 }
 
 // Kinds of file systems: by what they are called in the tests' names.
-struct Kind {
+struct Layout {
   const char* name;
   const char* options;
 };
-constexpr Kind kKinds[] = {
+constexpr Layout kLayouts[] = {
     {"4096", "-t ext4 -O fast_commit -J size=8,fast_commit_size=1024 -b 4096"},
     {"1024", "-t ext4 -O fast_commit -J size=1,fast_commit_size=256 -b 1024"},
     {"Ext3", "-t ext3 -J size=4 -b 4096"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernel, FastReplayTest,
-                         ::testing::Combine(::testing::Values(kKinds[0].options, kKinds[1].options,
-                                                              kKinds[2].options),
+                         ::testing::Combine(::testing::Values(kLayouts[0].options, kLayouts[1].options,
+                                                              kLayouts[2].options),
                                             ::testing::ValuesIn(kWorkloads)),
                          [](const auto& one) {
                            std::string name = std::get<1>(one.param).name;
-                           for (const Kind& each : kKinds) {
+                           for (const Layout& each : kLayouts) {
                              if (std::get<0>(one.param) == each.options) name += each.name;
                            }
                            return name;

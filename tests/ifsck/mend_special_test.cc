@@ -10,13 +10,13 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
-constexpr std::uint64_t kMap = 40;
+constexpr std::uint64_t kSpecialMap = 40;
 
 TEST(MendSpecial, TheJournalIsRestoredFromTheSuperblock) {
   for (const char* const kind : {"-t ext3 -b 1024", "-t ext4 -b 4096"}) {
     MadeMending made{kind};
     const BlockMap before = made.map(EXT2_JOURNAL_INO);
-    made.put(EXT2_JOURNAL_INO, kMap, std::array<std::byte, 60>{});
+    made.put(EXT2_JOURNAL_INO, kSpecialMap, std::array<std::byte, 60>{});
     const Mended mended = made.mend();
     EXPECT_EQ(made.map(EXT2_JOURNAL_INO).runs, before.runs);
     EXPECT_TRUE(ext2fs_has_feature_journal(made.again->fs()->super));

@@ -21,7 +21,7 @@ namespace {
 using mariner::test::ManualExecutor;
 using Caching = FileDisk::Caching;
 
-constexpr std::uint64_t kSize = 8u << 20;
+constexpr std::uint64_t kDiskBytes = 8u << 20;
 constexpr std::uint64_t kLength = 3u << 20;
 
 // Pages of the file's beginning that are in the page cache.
@@ -48,7 +48,7 @@ class FileDiskPrefetchTest : public ::testing::TestWithParam<Caching> {
     auto ring = IoRing::create(executor_, {.entries = 16});
     ASSERT_TRUE(ring.has_value()) << to_string(ring.error());
     ring_ = std::move(*ring);
-    ASSERT_TRUE(FileDisk::create(path_, GetParam(), kSize).has_value());
+    ASSERT_TRUE(FileDisk::create(path_, GetParam(), kDiskBytes).has_value());
     auto disk = FileDisk::open(path_, GetParam(), ring_.get());
     ASSERT_TRUE(disk.has_value()) << to_string(disk.error());
     disk_ = std::move(*disk);
@@ -81,14 +81,14 @@ INSTANTIATE_TEST_SUITE_P(Caching, FileDiskPrefetchTest,
 
 TEST_P(FileDiskPrefetchTest, CompletesOnce) {
   EXPECT_EQ(prefetch({0, kLength}), 1);
-  EXPECT_EQ(prefetch({kSize, 0}), 1) << "of nothing, too";
+  EXPECT_EQ(prefetch({kDiskBytes, 0}), 1) << "of nothing, too";
 }
 
 TEST_P(FileDiskPrefetchTest, BringsIntoThePageCacheWhereThereIsOne) {
-  if (pages_in_cache(path_, kSize) > 0) GTEST_SKIP() << "this file system is memory";
+  if (pages_in_cache(path_, kDiskBytes) > 0) GTEST_SKIP() << "this file system is memory";
   EXPECT_EQ(prefetch({0, kLength}), 1);
   if (GetParam() == Caching::kDirect) {
-    EXPECT_EQ(pages_in_cache(path_, kSize), 0U);
+    EXPECT_EQ(pages_in_cache(path_, kDiskBytes), 0U);
     return;
   }
   // A small device takes less at once; and the kernel tells nobody when what is under way has come.

@@ -15,7 +15,7 @@ constexpr std::uint32_t kNone = PackSurvey::kNone;
 
 // 0: A of LBN 5; 1 and 2: zero and B of 6 and 7; in the second track 3: A of 6; 4: A of LBN 5 of
 // another volume; 5: C of 5; 6: B, of nobody knows which.
-void fill(MemoryTracks& tracks) {
+void fill_tracks(MemoryTracks& tracks) {
   const Bytes a = noise(1, kBlockBytes);
   const Bytes b = noise(2, kBlockBytes);
   tracks.begin_track(1u << 20);
@@ -34,7 +34,7 @@ void fill(MemoryTracks& tracks) {
 
 TEST(PackSurvey, FindsVersions) {
   MemoryTracks tracks;
-  fill(tracks);
+  fill_tracks(tracks);
   const PackSurvey survey(tracks.tracks());
   ASSERT_EQ(survey.blocks(), 7u);
   EXPECT_EQ(survey.previous_version(0), kNone);
@@ -51,7 +51,7 @@ TEST(PackSurvey, FindsVersions) {
 
 TEST(PackSurvey, FindsNoVersionsUnlessAsked) {
   MemoryTracks tracks;
-  fill(tracks);
+  fill_tracks(tracks);
   const PackSurvey survey(tracks.tracks(), false);
   EXPECT_EQ(survey.blocks(), 7u);
   EXPECT_EQ(survey.previous_version(5), kNone);
@@ -60,7 +60,7 @@ TEST(PackSurvey, FindsNoVersionsUnlessAsked) {
 
 TEST(PackSurvey, KnowsWhereBlocksStand) {
   MemoryTracks tracks;
-  fill(tracks);
+  fill_tracks(tracks);
   const PackSurvey survey(tracks.tracks());
   EXPECT_EQ(survey.place_of(0).at, 512u);
   EXPECT_EQ(survey.place_of(1).at, 5120u);
@@ -73,7 +73,7 @@ TEST(PackSurvey, KnowsWhereBlocksStand) {
 
 TEST(PackSurvey, ReadsNothing) {
   MemoryTracks tracks;
-  fill(tracks);
+  fill_tracks(tracks);
   const PackSurvey survey(tracks.tracks());
   EXPECT_EQ(tracks.reads, 0u);
 }

@@ -15,7 +15,7 @@ using Time = Placement::Time;
 // A revolution of 10 ms over 100 sectors: a sector passes in 100 us.
 constexpr Time kRotation = milliseconds(10);
 constexpr Time kSector = microseconds(100);
-constexpr SectorRange kTrack{1000, 100};
+constexpr SectorRange kRotationalTrack{1000, 100};
 
 RotationalPlacement::Options options() {
   return {.rotation = kRotation,
@@ -28,7 +28,7 @@ RotationalPlacement::Options options() {
 // A placement whose head leaves sector `sector` of a fresh track at time 0.
 RotationalPlacement with_head_behind(std::uint64_t sector, std::span<const SectorRange> used = {}) {
   RotationalPlacement placement(options());
-  placement.start_track(kTrack, used, Time{0});
+  placement.start_track(kRotationalTrack, used, Time{0});
   placement.completed({sector, 1}, Time{0});
   return placement;
 }
@@ -68,7 +68,7 @@ TEST(RotationalPlacement, LooksAheadFromWhereTheHeadIsAfterTheCommandsDelay) {
   auto delayed = options();
   delayed.command_delay = 3 * kSector;
   RotationalPlacement placement(delayed);
-  placement.start_track(kTrack, {}, Time{0});
+  placement.start_track(kRotationalTrack, {}, Time{0});
   placement.completed({1009, 1}, Time{0});
   const auto place = placement.place(10, 2 * kSector);
   EXPECT_EQ(place->sector, 1010u + 2 + 3 + 5);
@@ -100,7 +100,7 @@ TEST(RotationalPlacement, DoesNotWrapAroundTheEndOfTheTrack) {
 
 TEST(RotationalPlacement, FillsATrackCompletely) {
   auto placement = with_head_behind(1000);
-  for (std::uint32_t filled = 0; filled < kTrack.count; filled += 10) {
+  for (std::uint32_t filled = 0; filled < kRotationalTrack.count; filled += 10) {
     const auto place = placement.place(placement.room() >= 10 ? 10 : placement.room(), Time{0});
     ASSERT_TRUE(place.has_value());
     const SectorRange range{place->sector, std::min<std::uint32_t>(10, placement.room())};
@@ -152,14 +152,14 @@ TEST(RotationalPlacement, WantsTheNextTrackAboveTSwitch) {
 TEST(RotationalPlacement, CountsTheWritesThatRecoveryFound) {
   const std::vector<SectorRange> used{{1000, 10}, {1010, 10}, {1050, 30}};
   RotationalPlacement placement(options());
-  placement.start_track(kTrack, used, Time{0});
+  placement.start_track(kRotationalTrack, used, Time{0});
   EXPECT_DOUBLE_EQ(placement.utilization(), 0.5);
   EXPECT_DOUBLE_EQ(placement.fragmentation(), 3 / (10 * 0.5));
 }
 
 TEST(RotationalPlacement, ExpectsHalfARevolutionOfAHeadThatMayBeAnywhere) {
   RotationalPlacement placement(options());
-  placement.start_track(kTrack, {}, Time{0});
+  placement.start_track(kRotationalTrack, {}, Time{0});
   EXPECT_EQ(placement.place(10, Time{0})->done, milliseconds(1) + kRotation / 2 + 10 * kSector);
   EXPECT_EQ(placement.recalibration_sector(Time{0}), 1000u);
 }
@@ -212,7 +212,7 @@ TEST(RotationalPlacement, NeverRecalibratesWithoutTIdle) {
   auto never = options();
   never.t_idle = Time{0};
   RotationalPlacement placement(never);
-  placement.start_track(kTrack, {}, Time{0});
+  placement.start_track(kRotationalTrack, {}, Time{0});
   EXPECT_FALSE(placement.recalibration_due().has_value());
 }
 

@@ -17,7 +17,7 @@ using mariner::test::TimedDrive;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kMany = 1'000'000;
+constexpr std::uint64_t kManySectors = 1'000'000;
 
 class TrackFinderTest : public ::testing::Test {
  protected:
@@ -28,7 +28,7 @@ class TrackFinderTest : public ::testing::Test {
     options.geometry =
         *Geometry::make({.sector_bytes = 512, .rotation = milliseconds(10), .zones = zones});
     disk_ = std::make_unique<TimedDrive>(TimedDrive::Options{.drive = options});
-    meter_ = std::make_unique<PhaseMeter>(*disk_, kMany);
+    meter_ = std::make_unique<PhaseMeter>(*disk_, kManySectors);
     EXPECT_TRUE(meter_->repeat(0)->steady);
     finder_ = std::make_unique<TrackFinder>(*meter_, options.geometry.end_sector());
   }
@@ -87,9 +87,9 @@ TEST_F(TrackFinderTest, KnowsATrackWhenItSeesOne) {
 
 TEST(TrackFinder, AConstantLatencyHasNoAngles) {
   LatencyDisk disk({.constant = milliseconds(8), .random = microseconds(20)});
-  PhaseMeter meter(disk, kMany);
+  PhaseMeter meter(disk, kManySectors);
   ASSERT_TRUE(meter.repeat(0)->steady);
-  TrackFinder finder(meter, kMany);
+  TrackFinder finder(meter, kManySectors);
   const auto border = finder.border_after(0);
   ASSERT_FALSE(border.has_value());
   EXPECT_EQ(border.error().code, ErrorCode::kLimit);

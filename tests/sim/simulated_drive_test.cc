@@ -20,13 +20,13 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Time = SimulatedDrive::Time;
 
-constexpr std::uint32_t kSector = SimulatedDrive::kSectorBytes;
+constexpr std::uint32_t kSectorBytes = SimulatedDrive::kSectorBytes;
 
 // Turns evenly: 100 sectors in 10 ms, two heads, 500 cylinders.
 SimulatedDrive::Options even_drive() {
   const Zone zone{0, 1000, 100};
   return {.geometry = *Geometry::make(
-              {.sector_bytes = kSector, .rotation = milliseconds(10), .zones = {&zone, 1}}),
+              {.sector_bytes = kSectorBytes, .rotation = milliseconds(10), .zones = {&zone, 1}}),
           .heads = 2,
           .controller_delay = microseconds(100),
           .settle = microseconds(200),
@@ -43,7 +43,7 @@ class SimulatedDriveTest : public ::testing::Test {
   Time read(std::uint64_t sector, std::uint32_t count) { return measure(sector, count, false); }
 
   Time measure(std::uint64_t sector, std::uint32_t count, bool writes) {
-    std::vector<std::byte> bytes(std::size_t{count} * kSector);
+    std::vector<std::byte> bytes(std::size_t{count} * kSectorBytes);
     const Time began = executor_.monotonic_time();
     Time ended{-1};
     auto done = [&](Result<void> result) {
@@ -51,9 +51,9 @@ class SimulatedDriveTest : public ::testing::Test {
       ended = executor_.monotonic_time();
     };
     if (writes) {
-      drive_.async_write(sector * kSector, {ConstBytes(bytes)}, Durability::kDurable, done);
+      drive_.async_write(sector * kSectorBytes, {ConstBytes(bytes)}, Durability::kDurable, done);
     } else {
-      drive_.async_read(sector * kSector, bytes, done);
+      drive_.async_read(sector * kSectorBytes, bytes, done);
     }
     executor_.run_until_idle();
     return ended - began;
@@ -120,12 +120,12 @@ TEST_F(SimulatedDriveTest, SeeksLongerOverMoreCylinders) {
 }
 
 TEST_F(SimulatedDriveTest, ServesOneCommandAtATimeInOrder) {
-  std::vector<std::byte> bytes(kSector);
+  std::vector<std::byte> bytes(kSectorBytes);
   std::vector<int> order;
   std::vector<Time> times;
   for (const int number : {0, 1, 2}) {
     const std::uint64_t sector = number == 1 ? 0 : 50;  // a queue of the drive's own would reorder
-    drive_.async_write(sector * kSector, {ConstBytes(bytes)}, Durability::kDurable,
+    drive_.async_write(sector * kSectorBytes, {ConstBytes(bytes)}, Durability::kDurable,
                        [&, number](Result<void>) {
                          order.push_back(number);
                          times.push_back(executor_.monotonic_time());
@@ -140,45 +140,45 @@ TEST_F(SimulatedDriveTest, ServesOneCommandAtATimeInOrder) {
 }
 
 TEST_F(SimulatedDriveTest, KeepsWhatWasWritten) {
-  std::vector<std::byte> bytes(3 * kSector, std::byte{0x5a});
-  bytes[kSector] = std::byte{1};
+  std::vector<std::byte> bytes(3 * kSectorBytes, std::byte{0x5a});
+  bytes[kSectorBytes] = std::byte{1};
   drive_.async_write(
-      7 * kSector, {ConstBytes(bytes).first(kSector), ConstBytes(bytes).subspan(kSector)},
+      7 * kSectorBytes, {ConstBytes(bytes).first(kSectorBytes), ConstBytes(bytes).subspan(kSectorBytes)},
       Durability::kDurable, [](Result<void> result) { EXPECT_TRUE(result.has_value()); });
-  std::vector<std::byte> early(kSector);
-  EXPECT_TRUE(drive_.read(7 * kSector, early).has_value());
+  std::vector<std::byte> early(kSectorBytes);
+  EXPECT_TRUE(drive_.read(7 * kSectorBytes, early).has_value());
   EXPECT_EQ(early[0], std::byte{0}) << "not before its time";
   executor_.run_until_idle();
-  std::vector<std::byte> back(5 * kSector);
-  EXPECT_TRUE(drive_.read(6 * kSector, back).has_value());
-  EXPECT_EQ(back[kSector - 1], std::byte{0});
-  EXPECT_EQ(back[kSector], std::byte{0x5a});
-  EXPECT_EQ(back[2 * kSector], std::byte{1});
-  EXPECT_EQ(back[4 * kSector], std::byte{0});
+  std::vector<std::byte> back(5 * kSectorBytes);
+  EXPECT_TRUE(drive_.read(6 * kSectorBytes, back).has_value());
+  EXPECT_EQ(back[kSectorBytes - 1], std::byte{0});
+  EXPECT_EQ(back[kSectorBytes], std::byte{0x5a});
+  EXPECT_EQ(back[2 * kSectorBytes], std::byte{1});
+  EXPECT_EQ(back[4 * kSectorBytes], std::byte{0});
 }
 
 TEST_F(SimulatedDriveTest, BlockingCallsTakeNoTime) {
-  const std::vector<std::byte> bytes(kSector, std::byte{3});
+  const std::vector<std::byte> bytes(kSectorBytes, std::byte{3});
   const std::vector<ConstBytes> parts{ConstBytes(bytes)};
-  EXPECT_TRUE(drive_.write(kSector, parts, Durability::kVolatile).has_value());
+  EXPECT_TRUE(drive_.write(kSectorBytes, parts, Durability::kVolatile).has_value());
   EXPECT_TRUE(drive_.flush().has_value());
-  std::vector<std::byte> back(kSector);
-  EXPECT_TRUE(drive_.read(kSector, back).has_value());
+  std::vector<std::byte> back(kSectorBytes);
+  EXPECT_TRUE(drive_.read(kSectorBytes, back).has_value());
   EXPECT_EQ(back, bytes);
-  EXPECT_TRUE(drive_.discard({0, std::uint64_t{64} * kSector}).has_value());
-  EXPECT_TRUE(drive_.read(kSector, back).has_value());
+  EXPECT_TRUE(drive_.discard({0, std::uint64_t{64} * kSectorBytes}).has_value());
+  EXPECT_TRUE(drive_.read(kSectorBytes, back).has_value());
   EXPECT_EQ(back[0], std::byte{0});
   EXPECT_EQ(executor_.monotonic_time(), Time{0});
 }
 
 TEST_F(SimulatedDriveTest, APowerCutKeepsTheSectorsThatHavePassedUnderTheHead) {
   write(0, 10);
-  const std::vector<std::byte> bytes(20 * kSector, std::byte{7});
+  const std::vector<std::byte> bytes(20 * kSectorBytes, std::byte{7});
   std::string results;
   const auto submit = [&](std::uint64_t sector) {
     drive_.async_write(
-        sector * kSector,
-        {ConstBytes(bytes).first(3 * kSector), ConstBytes(bytes).subspan(3 * kSector)},
+        sector * kSectorBytes,
+        {ConstBytes(bytes).first(3 * kSectorBytes), ConstBytes(bytes).subspan(3 * kSectorBytes)},
         Durability::kDurable, [&](Result<void> result) { results += result ? "ok " : "failed "; });
   };
   submit(13);
@@ -186,7 +186,7 @@ TEST_F(SimulatedDriveTest, APowerCutKeepsTheSectorsThatHavePassedUnderTheHead) {
   executor_.advance(microseconds(300 + 750));  // the first sector comes by after 300 us
   drive_.cut_power();
   EXPECT_EQ(results, "") << "not within the call";
-  std::vector<std::byte> back(kSector);
+  std::vector<std::byte> back(kSectorBytes);
   EXPECT_FALSE(drive_.read(0, back).has_value());
   submit(300);
   executor_.run_until_idle();
@@ -194,12 +194,12 @@ TEST_F(SimulatedDriveTest, APowerCutKeepsTheSectorsThatHavePassedUnderTheHead) {
   drive_.restore_power();
   std::string kept;
   for (std::uint64_t sector = 12; sector < 24; ++sector) {
-    EXPECT_TRUE(drive_.read(sector * kSector, back).has_value());
+    EXPECT_TRUE(drive_.read(sector * kSectorBytes, back).has_value());
     kept += back[0] == std::byte{7} ? '7' : '.';
   }
   EXPECT_EQ(kept, ".7777777....");
   for (const std::uint64_t sector : {200, 300}) {
-    EXPECT_TRUE(drive_.read(sector * kSector, back).has_value());
+    EXPECT_TRUE(drive_.read(sector * kSectorBytes, back).has_value());
     EXPECT_EQ(back[0], std::byte{0});
   }
   write(13, 20);
@@ -207,8 +207,8 @@ TEST_F(SimulatedDriveTest, APowerCutKeepsTheSectorsThatHavePassedUnderTheHead) {
 }
 
 TEST_F(SimulatedDriveTest, RefusesWhatLiesBehindItsEnd) {
-  std::vector<std::byte> bytes(2 * kSector);
-  const std::uint64_t last = drive_.size_bytes() - kSector;
+  std::vector<std::byte> bytes(2 * kSectorBytes);
+  const std::uint64_t last = drive_.size_bytes() - kSectorBytes;
   EXPECT_FALSE(drive_.read(last, bytes).has_value());
   bool refused = false;
   drive_.async_write(last, {ConstBytes(bytes)}, Durability::kDurable,
@@ -228,9 +228,9 @@ double spread_us(Time idle) {
     options.seed = 1000 + static_cast<std::uint64_t>(i);
     ManualExecutor executor;
     SimulatedDrive drive(executor, options);
-    std::vector<std::byte> bytes(kSector);
+    std::vector<std::byte> bytes(kSectorBytes);
     const auto write = [&](std::uint64_t sector) {
-      drive.async_write(sector * kSector, {ConstBytes(bytes)}, Durability::kDurable,
+      drive.async_write(sector * kSectorBytes, {ConstBytes(bytes)}, Durability::kDurable,
                         [](Result<void>) {});
       executor.run_until_idle();
     };
@@ -260,10 +260,10 @@ TEST(SimulatedDriveJitter, ComesFromTheSeed) {
   const auto trace = [](std::uint64_t seed) {
     ManualExecutor executor;
     SimulatedDrive drive(executor, SimulatedDrive::deskstar(seed));
-    std::vector<std::byte> bytes(kSector);
+    std::vector<std::byte> bytes(kSectorBytes);
     std::vector<Time> times;
     for (std::uint64_t i = 0; i < 50; ++i) {
-      drive.async_write(i * 977 * kSector, {ConstBytes(bytes)}, Durability::kDurable,
+      drive.async_write(i * 977 * kSectorBytes, {ConstBytes(bytes)}, Durability::kDurable,
                         [&](Result<void>) { times.push_back(executor.monotonic_time()); });
       executor.run_until_idle();
       executor.advance(milliseconds(20));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proto/bytes.h"
+#include "proto/field.h"
 #include "uvfs/parts/crc32.h"
 
 namespace mariner::uvfs {
@@ -43,11 +44,6 @@ constexpr std::pair<const char*, const char*> kTypes[] = {
     {"A19D880F-05FC-4D3B-A006-743F0F84911E", "Linux RAID"},
     {"CA7D7CCB-63ED-4C53-861C-1742536059CC", "LUKS"},
 };
-
-template <typename T>
-T field(Bytes bytes, std::size_t at) {
-  return load_le<T>(bytes.data() + at);
-}
 
 // The first three of its numbers are little endian.
 std::string guid_text(Bytes guid) {

@@ -9,6 +9,7 @@
 
 #include "proto/bytes.h"
 #include "proto/check.h"
+#include "proto/field.h"
 #include "uvfs/parts/crc32.h"
 
 namespace mariner::uvfs {
@@ -22,23 +23,18 @@ constexpr std::string_view kAreaMagic = " LVM2 x[5A%r0N*>";
 constexpr std::size_t kIdBytes = 32;
 constexpr std::uint32_t kAreaIgnored = 1;
 
-template <typename T>
-T field(Bytes bytes, std::size_t at) {
-  return load_le<T>(bytes.data() + at);
-}
-
 bool has(Bytes bytes, std::size_t at, std::string_view magic) {
   return std::ranges::equal(bytes.subspan(at, magic.size()), as_byte_span(magic));
 }
 
-Error corrupt(std::string what) { return {ErrorCode::kCorrupt, std::move(what)}; }
+Error corrupt_label(std::string what) { return {ErrorCode::kCorrupt, std::move(what)}; }
 
 // A list of places ends with an empty one.
 Result<std::vector<ByteRange>> parse_places(Bytes sector, std::size_t& at) {
   constexpr std::size_t kPlaceBytes = 16;
   std::vector<ByteRange> places;
   while (true) {
-    if (at + kPlaceBytes > sector.size()) return corrupt("the label's lists do not end");
+    if (at + kPlaceBytes > sector.size()) return corrupt_label("the label's lists do not end");
     const ByteRange place{field<std::uint64_t>(sector, at), field<std::uint64_t>(sector, at + 8)};
     at += kPlaceBytes;
     if (place.offset == 0) return places;
@@ -50,15 +46,15 @@ Result<LvmLabel> parse_sector(Bytes sector, std::uint64_t number) {
   constexpr std::size_t kCheckedAt = 20;
   constexpr std::size_t kHeaderBytes = 32;
   if (lvm_crc(sector.subspan(kCheckedAt)) != field<std::uint32_t>(sector, 16)) {
-    return corrupt(fmt::format("the label in sector {} has another CRC", number));
+    return corrupt_label(fmt::format("the label in sector {} has another CRC", number));
   }
   if (field<std::uint64_t>(sector, 8) != number) {
-    return corrupt(fmt::format("the label in sector {} says that it is in sector {}", number,
+    return corrupt_label(fmt::format("the label in sector {} says that it is in sector {}", number,
                                field<std::uint64_t>(sector, 8)));
   }
   std::size_t at = field<std::uint32_t>(sector, 20);
   if (at < kHeaderBytes || at > sector.size() - kIdBytes - 8) {
-    return corrupt(
+    return corrupt_label(
         fmt::format("the label in sector {} says that it goes on at byte {}", number, at));
   }
   LvmLabel label;
@@ -92,7 +88,7 @@ Result<std::optional<LvmTextPlace>> parse_lvm_area(Bytes bytes, ByteRange area) 
   constexpr std::size_t kNewestAt = 40;
   CHECK(bytes.size() == kLvmAreaHeaderBytes);
   const auto damage = [&](std::string what) {
-    return corrupt(fmt::format("the metadata area at byte {} {}", area.offset, what));
+    return corrupt_label(fmt::format("the metadata area at byte {} {}", area.offset, what));
   };
   if (!has(bytes, 4, kAreaMagic)) return damage("has no signature");
   if (lvm_crc(bytes.subspan(4)) != field<std::uint32_t>(bytes, 0)) return damage("has another CRC");
@@ -140,7 +136,7 @@ Result<std::optional<std::string>> read_lvm_text(ifsck::View& view, const PartMa
                                                  ByteRange area) {
   if (area.offset > member.bytes() || area.length > member.bytes() - area.offset ||
       area.length < kLvmAreaHeaderBytes) {
-    return corrupt(fmt::format("a metadata area is said to have {} bytes from {} on of {}",
+    return corrupt_label(fmt::format("a metadata area is said to have {} bytes from {} on of {}",
                                area.length, area.offset, member.bytes()));
   }
   std::array<std::byte, kLvmAreaHeaderBytes> header;
@@ -157,7 +153,7 @@ Result<std::optional<std::string>> read_lvm_text(ifsck::View& view, const PartMa
     if (const auto done = read_part(view, member, each, to); !done) return done.error();
   }
   if (lvm_crc(std::as_bytes(std::span(text))) != (*place)->crc) {
-    return corrupt(
+    return corrupt_label(
         fmt::format("the text in the metadata area at byte {} has another CRC", area.offset));
   }
   text.resize(std::min(text.size(), text.find('\0')));  // it ends with one

@@ -21,7 +21,7 @@ constexpr std::size_t kAreasMax = 4;                    // of a physical volume;
 constexpr std::uint64_t kTextBytesMax = 16 << 20;       // of all metadata that differ
 constexpr std::uint64_t kAreaReadsBytesMax = 64 << 20;  // and of all
 constexpr std::size_t kPathNameBytesMax = 255;
-constexpr std::size_t kExtentsMax = 256 * 1024;  // of all logical volumes
+constexpr std::size_t kAllExtentsMax = 256 * 1024;  // of all logical volumes
 
 bool is_damage(const Error& error) {
   return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kLimit;
@@ -144,7 +144,7 @@ class LvmParts {
   // Why they are not to be had.
   std::string find_extents(const LvmGroup& group, const LvmGroup::Volume& volume, DiskPart& to) {
     extents_ += volume.segments.size();
-    if (extents_ > kExtentsMax) return "all logical volumes have too many segments";
+    if (extents_ > kAllExtentsMax) return "all logical volumes have too many segments";
     for (const LvmGroup::Segment& each : volume.segments) {
       const LvmGroup::Member& member = group.members[each.member];
       const auto place = members_.find(member.id);

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "proto/bytes.h"
+#include "proto/field.h"
 #include "uvfs/parts/lvm_label.h"
 
 namespace mariner::uvfs {
@@ -20,11 +21,6 @@ constexpr ByteRange kWindows[] = {{0, 2 * kBlockBytes},
 bool has(Bytes head, std::size_t at, std::string_view magic) {
   return head.size() >= at + magic.size() &&
          std::ranges::equal(head.subspan(at, magic.size()), as_byte_span(magic));
-}
-
-template <typename T>
-T field(Bytes head, std::size_t at) {
-  return load_le<T>(head.data() + at);
 }
 
 bool is_boot_sector(Bytes head) {

@@ -222,7 +222,7 @@ std::string change_text(const client::Console& console, const std::string& chang
   return console.yellow(change == "type" ? "T" : "M");
 }
 
-void print(const client::Context& context, const Asked& asked, const api::FileDiff& diff) {
+void print_difference(const client::Context& context, const Asked& asked, const api::FileDiff& diff) {
   const client::Console& console = context.console;
   for (const api::FileChange& each : diff.changes()) {
     console.print(fmt::format("{} {}\n", change_text(console, each.change()),
@@ -264,7 +264,7 @@ Answer compare(client::Context& context, const Words& words) {
                  "two files can be compared, or one path at two moments"};
   }
   if (!done) return done.error();
-  if (!context.print_json(diff)) print(context, *asked, diff);
+  if (!context.print_json(diff)) print_difference(context, *asked, diff);
   return client::ExitCode::kDone;
 }
 

@@ -18,7 +18,7 @@
 namespace mariner::uvfs {
 namespace {
 
-constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int kTreeFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::uint32_t kMinorBits = 20;
 constexpr std::size_t kNotesMax = 1000;
 
@@ -98,10 +98,10 @@ Result<void> HostTree::leave_out(std::size_t entry, const Error& why) {
 Result<HostFd> HostTree::walk_to(std::size_t directory) const {
   std::vector<std::size_t> way{directory};
   while (way.back() != 0) way.push_back(tree_.entries[way.back()].parent);
-  HostFd at(openat(place_.folder(), name_of(0).c_str(), kFolderFlags));
+  HostFd at(openat(place_.folder(), name_of(0).c_str(), kTreeFolderFlags));
   way.pop_back();
   for (; !way.empty() && at.fd() >= 0; way.pop_back()) {
-    at = HostFd(openat(at.fd(), name_of(way.back()).c_str(), kFolderFlags));
+    at = HostFd(openat(at.fd(), name_of(way.back()).c_str(), kTreeFolderFlags));
   }
   if (at.fd() >= 0) return at;
   return errno_error(errno, shown(directory) + " cannot be opened again");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ifsck/program/fsck_report.h"
+#include "proto/sequence_text.h"
 #include "server/client/table.h"
 #include "uvfs/program/object_text.h"
 #include "uvfs/program/verbs.h"
@@ -105,8 +106,6 @@ std::string when(const client::Context& context, const Instant& instant, bool fr
   return from_before ? "earlier" : context.short_time(instant.time.ns);
 }
 
-std::string number(SequenceNumber at) { return fmt::format("#{}", at.value); }
-
 void print_versions(const client::Context& context, const Asked& asked, bool paths) {
   std::vector<std::string> headings{"FROM",  ">AT",    ">INODE", "MODE",
                                     ">USER", ">GROUP", ">SIZE",  "MODIFIED"};
@@ -121,13 +120,13 @@ void print_versions(const client::Context& context, const Asked& asked, bool pat
       for (const FileVersion& version : each.versions) {
         const ObjectState& object = version.object;
         add({when(context, version.from, each.from_before && version.from.at == each.from.at),
-             number(version.from.at), std::to_string(shown_number(each.inode)),
+             sequence_text(version.from.at), std::to_string(shown_number(each.inode)),
              mode_text(object.mode), std::to_string(object.user), std::to_string(object.group),
              size_text(object), time_text(context, object.modified)},
             asked.name.full_path(path.path));
       }
       if (each.end.at == kEndless) continue;
-      add({when(context, each.end, false), number(each.end.at),
+      add({when(context, each.end, false), sequence_text(each.end.at),
            std::to_string(shown_number(each.inode)), "gone", "", "", "", ""},
           asked.name.full_path(path.path));
     }
@@ -140,8 +139,8 @@ void print_incarnations(const client::Context& context, const Asked& asked) {
   for (const PathHistory& path : asked.paths) {
     for (const Incarnation& each : path.incarnations) {
       const bool there = each.end.at == kEndless;
-      table.add({when(context, each.from, each.from_before), number(each.from.at),
-                 there ? "-" : when(context, each.end, false), there ? "" : number(each.end.at),
+      table.add({when(context, each.from, each.from_before), sequence_text(each.from.at),
+                 there ? "-" : when(context, each.end, false), there ? "" : sequence_text(each.end.at),
                  std::to_string(shown_number(each.inode)),
                  std::string(kind_name(each.versions.back().object.mode)),
                  std::to_string(each.versions.size())});

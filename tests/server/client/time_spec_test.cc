@@ -9,7 +9,7 @@
 namespace mariner {
 namespace {
 
-constexpr VersionTime kNow{1795181525'123456789};  // 2026-11-20T13:32:05.123456789Z, a Friday
+constexpr VersionTime kSpecNow{1795181525'123456789};  // 2026-11-20T13:32:05.123456789Z, a Friday
 
 struct Case {
   const char* zone;
@@ -17,7 +17,7 @@ struct Case {
   const char* utc;  // the moment, or the part of the error's message that matters
 };
 
-std::string read(const Case& c, VersionTime now = kNow) {
+std::string read(const Case& c, VersionTime now = kSpecNow) {
   const ZoneOf zone(c.zone);
   const auto spec = parse_time(c.text, {now, zone});
   if (!spec) return spec.error().message;
@@ -170,7 +170,7 @@ TEST(TimeSpec, WrongTimesAreRefused) {
                            "+10m",
                            "2026-11-20_10:00:00"}) {
     const ZoneOf zone("Europe/Berlin");
-    const auto spec = parse_time(text, {kNow, zone});
+    const auto spec = parse_time(text, {kSpecNow, zone});
     ASSERT_FALSE(spec) << text;
     EXPECT_EQ(spec.error().code, ErrorCode::kInvalidArgument) << text;
     EXPECT_NE(spec.error().message.find(std::string("\"") + text + "\""), std::string::npos)
@@ -183,7 +183,7 @@ TEST(TimeSpec, EveryMomentIsReadBackFromItsText) {
   EXPECT_TRUE(rc::check([&zone] {
     const VersionTime time{*rc::gen::inRange<std::uint64_t>(0, 7'000'000'000'000'000'000)};
     for (const auto& text : {format_utc(time), format_local(time, zone)}) {
-      const auto spec = parse_time(text, {kNow, zone});
+      const auto spec = parse_time(text, {kSpecNow, zone});
       RC_ASSERT(spec.has_value());
       RC_ASSERT(*spec == TimeSpec(time));
     }
@@ -210,9 +210,9 @@ TEST(TimeSpec, ATimeOfDayIsNeverInTheFuture) {
 TEST(TimeSpec, NoTextBreaksTheParser) {
   const ZoneOf zone("Europe/Berlin");
   EXPECT_TRUE(rc::check([&zone](const std::string& text) {
-    (void)parse_time(text, {kNow, zone});
-    (void)parse_time("2026-" + text, {kNow, zone});
-    (void)parse_time(text + " ago", {kNow, zone});
+    (void)parse_time(text, {kSpecNow, zone});
+    (void)parse_time("2026-" + text, {kSpecNow, zone});
+    (void)parse_time(text + " ago", {kSpecNow, zone});
   }));
 }
 

@@ -8,8 +8,8 @@
 namespace mariner::node {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(ConfigChanges, WhatIsTheSameIsNone) {
   EXPECT_THAT(changes_for_next_start(Config{}, Config{}), IsEmpty());
@@ -19,6 +19,8 @@ TEST(ConfigChanges, WhatAReloadTakesIsNone) {
   Config read;
   read.log.disks = {"/dev/sdb"};
   read.log.compact.enabled = true;
+  read.log.on_full = OnFull::kStopWrites;
+  read.rollback.rate_max = ByteSize{1};
   read.server.busy_poll = std::chrono::microseconds(100);
   read.server.discovery_auth = {"alice"};
   read.views.overlay_max = ByteSize{1};
@@ -33,12 +35,11 @@ TEST(ConfigChanges, EachOtherKeyIsNamed) {
       {"[server] initiator_memory", [](Config& c) { c.server.initiator_memory = ByteSize{1}; }},
       {"[log] lost", [](Config& c) { c.log.lost = {"/dev/sdb"}; }},
       {"[log] max_size", [](Config& c) { c.log.max_size = ByteSize{1}; }},
-      {"[log] on_full", [](Config& c) { c.log.on_full = OnFull::kStopWrites; }},
+      {"[log] on_full", [](Config& c) { c.log.on_full = OnFull::kThrottle; }},
       {"[log] polling", [](Config& c) { c.log.polling = false; }},
       {"[log] scrub_rate", [](Config& c) { c.log.scrub_rate = ByteSize{0}; }},
       {"[storage] lag_max", [](Config& c) { c.storage.lag_max = ByteSize{1}; }},
       {"[storage] apply_delay", [](Config& c) { c.storage.apply_delay = std::chrono::hours(1); }},
-      {"[rollback] rate_max", [](Config& c) { c.rollback.rate_max = ByteSize{1}; }},
       {"[index] replay_max", [](Config& c) { c.index.replay_max = 1; }},
   };
   for (const auto& [key, change] : changes) {

@@ -32,6 +32,17 @@ TEST(Throttle, SeveralWaitOneBehindTheOther) {
   EXPECT_EQ(throttle.take(1'000'000, 12s), 900ms);
 }
 
+TEST(Throttle, AnotherLimitHoldsForWhatIsTakenFromThenOn) {
+  Throttle throttle(1'000);
+  EXPECT_EQ(throttle.take(1'000'000, 10s), 0s);
+  throttle.set(1'000'000);
+  EXPECT_EQ(throttle.take(1'000'000, 10s), 0s);
+  EXPECT_EQ(throttle.take(1, 10s), 900ms);
+  throttle.set(0);
+  EXPECT_EQ(throttle.take(1u << 30, 10s), 0s);
+  EXPECT_EQ(throttle.take(1u << 30, 10s), 0s);
+}
+
 TEST(Throttle, WhoWasIdleSavesNothingUp) {
   Throttle throttle(1'000'000);
   EXPECT_EQ(throttle.take(100'000, 100s), 0s);

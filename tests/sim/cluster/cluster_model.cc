@@ -1,3 +1,4 @@
+#include "proto/sequence_text.h"
 #include "tests/sim/cluster/cluster_model.h"
 
 #include <algorithm>
@@ -5,8 +6,6 @@
 
 namespace mariner::test {
 namespace {
-
-std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequence.value); }
 
 }  // namespace
 
@@ -41,7 +40,7 @@ void ClusterModel::stamped(const replication::WriteMessage& message) {
       given_.try_emplace(message.stamp.sequence, Given{message.stamp.epoch, attempt});
   if (first) return;
   if (given->second.attempt != attempt || given->second.epoch != message.stamp.epoch) {
-    violation(number(message.stamp.sequence) + " was given twice: in epoch " +
+    violation(sequence_text(message.stamp.sequence) + " was given twice: in epoch " +
               std::to_string(given->second.epoch.value) + " and in epoch " +
               std::to_string(message.stamp.epoch.value));
   }
@@ -82,7 +81,7 @@ void ClusterModel::read(std::uint64_t block, SequenceNumber at_least, const Bloc
   ++reads_;
   if (value.sequence < at_least) {
     violation("a read of block " + std::to_string(block) + " at node " + std::to_string(node) +
-              " returns " + number(value.sequence) + ", but " + number(at_least) +
+              " returns " + sequence_text(value.sequence) + ", but " + sequence_text(at_least) +
               " was acknowledged before");
   }
   seen_.push_back({block, value, node});
@@ -96,7 +95,7 @@ void ClusterModel::check_log(const LoggedWrites& log) {
     if (!one.acknowledged) continue;
     const auto found = log.find(one.stamp->sequence);
     if (found == log.end() || found->second.attempt != i) {
-      violation("write " + number(one.stamp->sequence) + " of epoch " +
+      violation("write " + sequence_text(one.stamp->sequence) + " of epoch " +
                 std::to_string(one.stamp->epoch.value) +
                 " was acknowledged, and is not in the history");
     }
@@ -104,10 +103,10 @@ void ClusterModel::check_log(const LoggedWrites& log) {
   VersionTime last{};
   for (const auto& [sequence, write] : log) {
     if (write.stamp.time <= last)
-      violation(number(sequence) + " is not later than its predecessor");
+      violation(sequence_text(sequence) + " is not later than its predecessor");
     last = write.stamp.time;
     if (attempts_[write.attempt].failed) {
-      violation("write " + number(sequence) + " was told to have failed, and is in the history");
+      violation("write " + sequence_text(sequence) + " was told to have failed, and is in the history");
     }
   }
   for (const Read& read : seen_) {
@@ -116,15 +115,15 @@ void ClusterModel::check_log(const LoggedWrites& log) {
     if (found == log.end() || found->second.attempt != read.value.attempt ||
         !found->second.extent.contains(Lbn{read.block})) {
       violation("a read at node " + std::to_string(read.node) + " returned " +
-                number(read.value.sequence) + " of block " + std::to_string(read.block) +
+                sequence_text(read.value.sequence) + " of block " + std::to_string(read.block) +
                 ", which is not in the history");
     }
   }
   // Times ascend: what lies on both sides of a moment says enough of the rest.
   for (const auto& [time, at] : moments_) {
     const auto wrong = [&, time = time, at = at](const auto& one) {
-      violation("the moment " + std::to_string(time.ns) + " was opened as " + number(at) +
-                ", but write " + number(one.first) + " has the time " +
+      violation("the moment " + std::to_string(time.ns) + " was opened as " + sequence_text(at) +
+                ", but write " + sequence_text(one.first) + " has the time " +
                 std::to_string(one.second.stamp.time.ns));
     };
     const auto next = log.upper_bound(at);
@@ -139,14 +138,14 @@ void ClusterModel::check_image(std::uint32_t node, const Blocks& image, const Lo
     const auto found = image.find(block);
     if (found == image.end() || found->second != value) {
       violation("block " + std::to_string(block) + " of the image of node " + std::to_string(node) +
-                " has " + (found == image.end() ? "nothing" : number(found->second.sequence)) +
-                ", the history " + number(value.sequence));
+                " has " + (found == image.end() ? "nothing" : sequence_text(found->second.sequence)) +
+                ", the history " + sequence_text(value.sequence));
     }
   }
   for (const auto& [block, value] : image) {
     if (!expected.contains(block)) {
       violation("block " + std::to_string(block) + " of the image of node " + std::to_string(node) +
-                " has " + number(value.sequence) + ", which is not in the history");
+                " has " + sequence_text(value.sequence) + ", which is not in the history");
     }
   }
 }
