@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/cluster/base_capture.h"
+#include "server/volume/block_set.h"
+
 namespace mariner::cluster {
 
 using volume::PastRun;
@@ -13,6 +16,38 @@ Error no_other_image() {
   return {ErrorCode::kUnavailable,
           "the log has given up the beginning of the volume, and no other node has an image of it: "
           "this one cannot be built anew"};
+}
+
+// Each run of an answer with the lookup that it answers.
+template <typename Runs, typename Visitor>
+void visit_answers(const std::vector<volume::History::Lookup>& lookups, Runs& runs,
+                   Visitor visitor) {
+  auto lookup = lookups.begin();
+  for (auto& run : runs) {
+    const bool last = run.range.end() == lookup->range.end();
+    visitor(*lookup, run);
+    if (last) ++lookup;
+  }
+}
+
+// Of the answers to what `range` holds at a moment, and to what its base is: what an image that is
+// built anew has to be given. Zeros are, where the base is something else: it is to be captured.
+std::vector<BlockRange> to_be_built(std::span<const PastRun> found, BlockRange range) {
+  std::vector<BlockRange> out;
+  auto then = found.begin();
+  auto base = std::ranges::find(found.begin() + 1, found.end(), range.first,
+                                [](const PastRun& run) { return run.range.first; });
+  for (Lbn at = range.first; at < range.end();) {
+    const Lbn end = std::min(then->range.end(), base->range.end());
+    if (then->source != PastRun::Source::kZero || base->source == PastRun::Source::kBase) {
+      if (out.empty() || out.back().end() != at) out.push_back({at, {0}});
+      out.back().count = end - out.back().first;
+    }
+    if (then->range.end() == end) ++then;
+    if (base->range.end() == end) ++base;
+    at = end;
+  }
+  return out;
 }
 
 }  // namespace
@@ -46,65 +81,45 @@ struct RebuildingHistory::Fetch {
 RebuildingHistory::RebuildingHistory(volume::History& below, volume::Base* other, BlockCount blocks,
                                      Building building)
     : below_(below),
+      other_(other),
       reader_(other == nullptr ? nullptr : std::make_unique<volume::HistoryReader>(below, *other)),
       blocks_(blocks),
       building_(std::move(building)) {}
 
+// All of the answer at once: what is fetched of a base must be known when that is asked for, too.
 void RebuildingHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
-  const bool building = building_();
-  if (!building && base_elsewhere_.empty()) {
-    return below_.locate(std::move(lookups), std::move(done));
-  }
-  below_.locate(lookups,
-                [this, lookups, building, done = std::move(done)](Result<Located> found) mutable {
-                  if (!found) return done(found.error());
-                  const auto whole = std::make_shared<Fetch>();
-                  whole->done = std::move(done);
-                  take(lookups, *std::move(found), building, *whole);
-                  for (const auto& [run, at] : std::exchange(whole->to_fetch, {}))
-                    fetch(whole, run, at);
-                  whole->finished({});
-                });
+  if (!building_()) return below_.locate(std::move(lookups), std::move(done));
+  locate_all(below_, lookups,
+             [this, lookups, done = std::move(done)](Result<Located> found) mutable {
+               if (!found) return done(found.error());
+               const auto whole = std::make_shared<Fetch>();
+               whole->done = std::move(done);
+               take(lookups, *std::move(found), *whole);
+               for (const auto& [run, at] : std::exchange(whole->to_fetch, {}))
+                 fetch(whole, run, at);
+               whole->finished({});
+             });
 }
 
-// What this image does not hold of a base is zeros to who would capture it. Who asks for the base
-// of blocks is about to write to them: the base, if that is fetched at the same time, or something
-// else.
-void RebuildingHistory::take(const std::vector<Lookup>& lookups, Located found, bool building,
-                             Fetch& whole) {
+// Who asks for the base of blocks is about to write to them. If that is the base, because it is
+// fetched at the same time, nothing is to be captured.
+void RebuildingHistory::take(const std::vector<Lookup>& lookups, Located found, Fetch& whole) {
+  using Source = PastRun::Source;
   whole.located.newest = found.newest;
-  const auto visit = [&](auto visitor) {
-    auto lookup = lookups.begin();
-    for (PastRun& run : found.runs) {
-      const bool last = run.range.end() == lookup->range.end();
-      visitor(*lookup, run);
-      if (last) ++lookup;
-    }
-  };
+  std::vector<PastRun>& out = whole.located.runs;
   volume::BlockSet fetched;
-  visit([&](const Lookup& asked, const PastRun& run) {
-    if (asked.with_bytes && run.source == PastRun::Source::kBase) fetched.add(run.range);
+  visit_answers(lookups, found.runs, [&](const Lookup& asked, const PastRun& run) {
+    if (asked.with_bytes && run.source == Source::kBase) fetched.add(run.range);
   });
-  visit([&](const Lookup& asked, PastRun& run) {
-    const bool of_base = asked.at.value == 0;
-    if (run.source != PastRun::Source::kBase) {
-      if (of_base) base_elsewhere_.remove(run.range);
-      whole.located.runs.push_back(std::move(run));
-      return;
-    }
-    if (building && of_base && !asked.with_bytes) {
-      fetched.visit(run.range, [&](BlockRange part, bool base) {
-        if (!base) base_elsewhere_.add(part);
+  visit_answers(lookups, found.runs, [&](const Lookup& asked, PastRun& run) {
+    if (run.source == Source::kBase && asked.with_bytes) {
+      whole.to_fetch.emplace_back(out.size(), asked.at);
+    } else if (run.source == Source::kBase && asked.at.value == 0) {
+      return fetched.visit(run.range, [&](BlockRange part, bool is_written) {
+        out.push_back({part, is_written ? Source::kZero : Source::kBase, false, run.sequence});
       });
     }
-    base_elsewhere_.visit(run.range, [&](BlockRange part, bool elsewhere) {
-      const bool here = !building && !elsewhere;
-      if (!here && asked.with_bytes) {
-        whole.to_fetch.emplace_back(whole.located.runs.size(), asked.at);
-      }
-      whole.located.runs.push_back(
-          {part, here ? PastRun::Source::kBase : PastRun::Source::kZero, false, run.sequence});
-    });
+    out.push_back(std::move(run));
   });
 }
 
@@ -126,9 +141,7 @@ void RebuildingHistory::fetch(const std::shared_ptr<Fetch>& whole, std::size_t r
 
 void RebuildingHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
                              ReadDone done) {
-  bool elsewhere = building_();
-  base_elsewhere_.visit(range, [&](BlockRange, bool in) { elsewhere |= in; });
-  if (!elsewhere) return below_.read(range, at, to, std::move(done));
+  if (!building_()) return below_.read(range, at, to, std::move(done));
   if (reader_ != nullptr) {
     return reader_->read(range, at, to, [done = std::move(done)](const Result<void>& read) mutable {
       if (!read) return done(read.error());
@@ -162,22 +175,22 @@ void RebuildingHistory::scan(const std::shared_ptr<Scan>& scanned) {
                            {std::min(blocks_.value - scanned->next.value, kScanBlocks)}};
     if (range.empty()) return scanned->done({});
     scanned->next = range.end();
-    locate_all(below_, {{range, scanned->at}}, [this, scanned](const Result<Located>& found) {
-      if (!found) return scanned->done(found.error());
-      std::vector<BlockRange> stored;
-      for (const PastRun& run : found->runs) {
-        if (run.source != PastRun::Source::kZero) stored.push_back(run.range);
-      }
-      if (!stored.empty()) scanned->portion(stored);
-      scan(scanned);
-    });
+    locate_all(below_, {{range, scanned->at}, {range, SequenceNumber{0}}},
+               [this, scanned, range](const Result<Located>& found) {
+                 if (!found) return scanned->done(found.error());
+                 const std::vector<BlockRange> some = to_be_built(found->runs, range);
+                 if (!some.empty()) scanned->portion(some);
+                 scan(scanned);
+               });
   } while (scanned->again);
   scanned->scanning = false;
 }
 
+// What this image holds (`bytes`) is nobody's base.
 void RebuildingHistory::log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) {
   if (!building_()) return below_.log_before_image(range, std::move(bytes), std::move(done));
-  done(Error{ErrorCode::kAborted, "an image that is being built is nobody's base"});
+  if (other_ == nullptr) return done(no_other_image());
+  capture_base(below_, *other_, range, std::move(done));
 }
 
 }  // namespace mariner::cluster

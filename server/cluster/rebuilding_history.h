@@ -4,16 +4,20 @@
 // What the log has given up stands in the images alone, which this one does not have yet: until it
 // is built, what the history calls base comes from another storage node's image, and nothing that
 // this image holds is anybody's base. What changed since the beginning is what is stored at all.
-// Once the image is built this passes everything on, but for blocks that got something else than
-// their base meanwhile: what the history calls base of them is so only in the other image, which
-// captures it before it is overwritten there. Owner's thread only; nothing may be under way when it
-// is destroyed.
+//
+// Invariant: once the image is built, it holds whatever the history calls base, as any other does.
+// A block that is given something else than its base has it logged before, out of the other image:
+// that may not have got as far, and only there it stands. So nothing is to be remembered about a
+// block, neither when the image is built nor behind a restart, and this passes everything on.
+//
+// Owner's thread only; nothing may be under way when it is destroyed.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
-#include "server/volume/block_set.h"
 #include "server/volume/history_reader.h"
 
 namespace mariner::cluster {
@@ -50,15 +54,14 @@ class RebuildingHistory final : public volume::History {
   struct Scan;
   struct Fetch;
   void scan(const std::shared_ptr<Scan>& scan);
-  void take(const std::vector<Lookup>& lookups, Located found, bool building, Fetch& whole);
+  static void take(const std::vector<Lookup>& lookups, Located found, Fetch& whole);
   void fetch(const std::shared_ptr<Fetch>& fetch, std::size_t run, SequenceNumber at);
 
   volume::History& below_;
+  volume::Base* const other_;
   const std::unique_ptr<volume::HistoryReader> reader_;  // null: there is no other image
   const BlockCount blocks_;
   const Building building_;
-  // Where this image was given something else than the base, as far as is known.
-  volume::BlockSet base_elsewhere_;
 };
 
 }  // namespace mariner::cluster

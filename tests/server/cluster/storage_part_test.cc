@@ -227,10 +227,13 @@ TEST_F(StoragePartTest, WhatIsNotInTheHistoryAnyMoreIsBuiltAnew) {
   resume(30);
   EXPECT_EQ(said<replication::StorageOpened>()->durable, SequenceNumber{0});
   AskedHistory::Locate stored = AskedHistory::next(history_.locates);
-  ASSERT_EQ(stored.lookups.size(), 1u);
+  ASSERT_EQ(stored.lookups.size(), 2u);
   EXPECT_EQ(stored.lookups[0].at, SequenceNumber{30}) << "what is stored at all";
+  EXPECT_EQ(stored.lookups[1].at, SequenceNumber{0}) << "or was";
   volume::History::Located nothing;
-  nothing.runs.push_back({stored.lookups[0].range, volume::PastRun::Source::kZero, false, {}});
+  for (const volume::History::Lookup& lookup : stored.lookups) {
+    nothing.runs.push_back({lookup.range, volume::PastRun::Source::kZero, false, {}});
+  }
   stored.done(std::move(nothing));
   executor_.run_ready();
   EXPECT_EQ(said<replication::CaughtUp>()->through, SequenceNumber{30});
