@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/cluster/base_capture.h"
+#include "server/cluster/both_answers.h"
 #include "server/volume/block_set.h"
 
 namespace mariner::cluster {
@@ -18,6 +19,12 @@ Error no_other_image() {
           "this one cannot be built anew"};
 }
 
+Error not_known_yet() {
+  return {ErrorCode::kUnavailable,
+          "an earlier version may have built this node's image: what it holds of the beginning of "
+          "the volume is being looked at"};
+}
+
 // Each run of an answer with the lookup that it answers.
 template <typename Runs, typename Visitor>
 void visit_answers(const std::vector<volume::History::Lookup>& lookups, Runs& runs,
@@ -30,24 +37,20 @@ void visit_answers(const std::vector<volume::History::Lookup>& lookups, Runs& ru
   }
 }
 
-// Of the answers to what `range` holds at a moment, and to what its base is: what an image that is
-// built anew has to be given. Zeros are, where the base is something else: it is to be captured.
-std::vector<BlockRange> to_be_built(std::span<const PastRun> found, BlockRange range) {
-  std::vector<BlockRange> out;
-  auto then = found.begin();
-  auto base = std::ranges::find(found.begin() + 1, found.end(), range.first,
-                                [](const PastRun& run) { return run.range.first; });
-  for (Lbn at = range.first; at < range.end();) {
-    const Lbn end = std::min(then->range.end(), base->range.end());
-    if (then->source != PastRun::Source::kZero || base->source == PastRun::Source::kBase) {
-      if (out.empty() || out.back().end() != at) out.push_back({at, {0}});
-      out.back().count = end - out.back().first;
-    }
-    if (then->range.end() == end) ++then;
-    if (base->range.end() == end) ++base;
-    at = end;
-  }
-  return out;
+// Of blocks that are zeros the base is to be captured, if it is something else.
+bool is_to_be_built(const PastRun& then, const PastRun& base) {
+  return then.source != PastRun::Source::kZero || base.source == PastRun::Source::kBase;
+}
+
+// Whether somebody acts on what only this image may hold.
+bool needs_base(const std::vector<volume::History::Lookup>& lookups,
+                const std::vector<PastRun>& runs) {
+  bool needs = false;
+  visit_answers(lookups, runs, [&](const volume::History::Lookup& asked, const PastRun& run) {
+    const bool acts = asked.with_bytes || asked.at.value == 0;
+    needs = needs || (acts && run.source == PastRun::Source::kBase);
+  });
+  return needs;
 }
 
 }  // namespace
@@ -79,16 +82,24 @@ struct RebuildingHistory::Fetch {
 };
 
 RebuildingHistory::RebuildingHistory(volume::History& below, volume::Base* other, BlockCount blocks,
-                                     Building building)
+                                     Holds holds)
     : below_(below),
       other_(other),
       reader_(other == nullptr ? nullptr : std::make_unique<volume::HistoryReader>(below, *other)),
       blocks_(blocks),
-      building_(std::move(building)) {}
+      holds_(std::move(holds)) {}
 
-// All of the answer at once: what is fetched of a base must be known when that is asked for, too.
+// All of the answer at once, while it is built: what is fetched of a base must be known when that
+// is asked for, too.
 void RebuildingHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
-  if (!building_()) return below_.locate(std::move(lookups), std::move(done));
+  const HeldBase held = holds_();
+  if (held == HeldBase::kAll) return below_.locate(std::move(lookups), std::move(done));
+  if (held == HeldBase::kUnknown) {
+    return below_.locate(lookups, [lookups, done = std::move(done)](Result<Located> found) mutable {
+      if (found && needs_base(lookups, found->runs)) return done(not_known_yet());
+      done(std::move(found));
+    });
+  }
   locate_all(below_, lookups,
              [this, lookups, done = std::move(done)](Result<Located> found) mutable {
                if (!found) return done(found.error());
@@ -141,23 +152,25 @@ void RebuildingHistory::fetch(const std::shared_ptr<Fetch>& whole, std::size_t r
 
 void RebuildingHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
                              ReadDone done) {
-  if (!building_()) return below_.read(range, at, to, std::move(done));
-  if (reader_ != nullptr) {
+  const HeldBase held = holds_();
+  if (held == HeldBase::kAll) return below_.read(range, at, to, std::move(done));
+  if (held == HeldBase::kNone && reader_ != nullptr) {
     return reader_->read(range, at, to, [done = std::move(done)](const Result<void>& read) mutable {
       if (!read) return done(read.error());
       done(std::vector<BlockRange>{});
     });
   }
   below_.read(range, at, to,
-              [done = std::move(done)](Result<std::vector<BlockRange>> in_base) mutable {
-                if (in_base && !in_base->empty()) return done(no_other_image());
-                done(std::move(in_base));
+              [held, done = std::move(done)](Result<std::vector<BlockRange>> in_base) mutable {
+                const bool needs = in_base && !in_base->empty();
+                if (!needs) return done(std::move(in_base));
+                done(held == HeldBase::kNone ? no_other_image() : not_known_yet());
               });
 }
 
 void RebuildingHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion,
                                 volume::Done done) {
-  if (!building_() || from.value != 0) {
+  if (holds_() != HeldBase::kNone || from.value != 0) {
     return below_.changed(from, to, std::move(portion), std::move(done));
   }
   scan(std::make_shared<Scan>(Scan{Lbn{0}, to, std::move(portion), std::move(done)}));
@@ -175,10 +188,10 @@ void RebuildingHistory::scan(const std::shared_ptr<Scan>& scanned) {
                            {std::min(blocks_.value - scanned->next.value, kScanBlocks)}};
     if (range.empty()) return scanned->done({});
     scanned->next = range.end();
-    locate_all(below_, {{range, scanned->at}, {range, SequenceNumber{0}}},
+    locate_all(below_, ask_both(range, scanned->at),
                [this, scanned, range](const Result<Located>& found) {
                  if (!found) return scanned->done(found.error());
-                 const std::vector<BlockRange> some = to_be_built(found->runs, range);
+                 const auto some = select_both(found->runs, range, is_to_be_built);
                  if (!some.empty()) scanned->portion(some);
                  scan(scanned);
                });
@@ -188,7 +201,9 @@ void RebuildingHistory::scan(const std::shared_ptr<Scan>& scanned) {
 
 // What this image holds (`bytes`) is nobody's base.
 void RebuildingHistory::log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) {
-  if (!building_()) return below_.log_before_image(range, std::move(bytes), std::move(done));
+  if (holds_() != HeldBase::kNone) {
+    return below_.log_before_image(range, std::move(bytes), std::move(done));
+  }
   if (other_ == nullptr) return done(no_other_image());
   capture_base(below_, *other_, range, std::move(done));
 }

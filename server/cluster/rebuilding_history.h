@@ -9,10 +9,13 @@
 // A block that is given something else than its base has it logged before, out of the other image:
 // that may not have got as far, and only there it stands. So nothing is to be remembered about a
 // block, neither when the image is built nor behind a restart, and this passes everything on.
+// An image of an earlier version may be otherwise: while that is being looked at (base_check.h),
+// whatever the history calls base is kUnavailable.
 //
 // Owner's thread only; nothing may be under way when it is destroyed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -22,13 +25,19 @@
 
 namespace mariner::cluster {
 
+// What this image holds of what the history calls base.
+enum class HeldBase : std::uint8_t {
+  kNone,  // it is being built
+  kUnknown,
+  kAll,
+};
+
 class RebuildingHistory final : public volume::History {
  public:
-  using Building = std::function<bool()>;
+  using Holds = std::function<HeldBase()>;
 
   // `below` and `other` outlive it. `other`: the image of another node; null: there is none.
-  RebuildingHistory(volume::History& below, volume::Base* other, BlockCount blocks,
-                    Building building);
+  RebuildingHistory(volume::History& below, volume::Base* other, BlockCount blocks, Holds holds);
 
   void locate(std::vector<Lookup> lookups, LocateDone done) override;
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
@@ -61,7 +70,7 @@ class RebuildingHistory final : public volume::History {
   volume::Base* const other_;
   const std::unique_ptr<volume::HistoryReader> reader_;  // null: there is no other image
   const BlockCount blocks_;
-  const Building building_;
+  const Holds holds_;
 };
 
 }  // namespace mariner::cluster

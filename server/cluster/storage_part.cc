@@ -22,6 +22,7 @@ replication::StorageRole::Start with_kept(replication::StorageRole::Start start,
 }
 
 constexpr const char* kBuilding = "this node's image is being built anew";
+constexpr const char* kBeingChecked = "what this node's image holds is being looked at";
 
 }  // namespace
 
@@ -35,7 +36,7 @@ StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
       disk_(*image),
       switched_(parts.history, parts.journal),
       history_(switched_, parts.other, BlockCount{image->size_bytes() / kBlockBytes},
-               [this] { return building(); }),
+               [this] { return held_base(); }),
       stored_(std::move(image), {history_, nullptr, parts.worker, parts.executor, parts.spill},
               options, {start.durable, start.durable, {}, {}, std::move(spilled)},
               storage_events()),
@@ -43,15 +44,29 @@ StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
       lag_in_memory_(lag_in_memory(options)),
       host_(with_kept(start, storage().hardened()), parts.executor, participant_, parts.promises),
       reads_(storage(), host_, parts.executor, BlockCount{disk_.size_bytes() / kBlockBytes}) {
+  if (!parts.base_known && parts.other != nullptr && !building()) {
+    check_ = std::make_unique<BaseCheck>(
+        BaseCheck::Parts{parts.history, *parts.other, parts.executor},
+        BlockCount{disk_.size_bytes() / kBlockBytes}, storage().durable());
+  }
   if (has_journal_) storage().bound_lag(lag_in_memory_);
   storage().rest(true);  // until a coordinator says how far it is to come
   host_.granted(storage().granted_bytes());
 }
 
+HeldBase StoragePart::held_base() const {
+  if (building()) return HeldBase::kNone;
+  return base_known() ? HeldBase::kAll : HeldBase::kUnknown;
+}
+
+Result<void> StoragePart::check_served() const {
+  if (building()) return Error{ErrorCode::kUnavailable, kBuilding};
+  if (!base_known()) return Error{ErrorCode::kUnavailable, kBeingChecked};
+  return {};
+}
+
 void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, volume::Done done) {
-  if (part.building()) {
-    return done(Error{ErrorCode::kUnavailable, kBuilding});
-  }
+  if (Result<void> r = part.check_served(); !r) return done(std::move(r));
   if (range.end().byte_offset() > part.disk_.size_bytes()) {
     return done(Error{ErrorCode::kInvalidArgument, "blocks behind the end of the image"});
   }
@@ -59,8 +74,8 @@ void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, v
   volume::ImageBase(part.disk_)
       .read(range, to, [this, done = std::move(done)](Result<void> result) mutable {
         --in_flight;
-        if (part.building()) result = Error{ErrorCode::kUnavailable, kBuilding};  // by now
-        done(std::move(result));
+        const Result<void> served = part.check_served();  // by now
+        done(served ? std::move(result) : served);
       });
 }
 

@@ -14,6 +14,7 @@
 #include "logging/disk.h"
 #include "proto/executor.h"
 #include "replication/storage_host.h"
+#include "server/cluster/base_check.h"
 #include "server/cluster/rebuilding_history.h"
 #include "server/cluster/served_reads.h"
 #include "server/cluster/switched_history.h"
@@ -34,6 +35,8 @@ class StoragePart {
     // Both null: this node does not go on without the log.
     LoggerPart* journal = nullptr;  // of this node, of this volume
     volume::Spill* spill = nullptr;
+    // What base_known() said when `start.durable` was kept. False: an earlier version kept it.
+    bool base_known = true;
   };
   struct Events {
     // Everything at or below is in the image. It is to be kept on stable storage: when `kept` says
@@ -59,19 +62,24 @@ class StoragePart {
   [[nodiscard]] replication::StorageHost& host() { return host_; }
   [[nodiscard]] const replication::StorageHost& host() const { return host_; }
 
-  // The image, for a node that lacks one: kUnavailable while it is being built itself.
+  // The image, for a node that lacks one: kUnavailable while it is being built itself, and while
+  // it is not known what of it is base.
   [[nodiscard]] volume::Base& image() { return served_; }
+
+  // The image holds whatever the log calls base (base_check.h): to be kept with what is durable.
+  [[nodiscard]] bool base_known() const { return check_ == nullptr || check_->over(); }
 
   // What the volume holds now, for a coordinator on another node.
   [[nodiscard]] CurrentSource& current() { return reads_; }
 
   void close() {
+    if (check_ != nullptr) check_->close();
     reads_.close();
     stored_.close();
   }
   [[nodiscard]] bool idle() const {
     return stored_.idle() && history_.idle() && served_.in_flight == 0 && keeping_ == 0 &&
-           reads_.idle();
+           reads_.idle() && (check_ == nullptr || check_->idle());
   }
 
  private:
@@ -106,16 +114,22 @@ class StoragePart {
     }
     void start_over(UniqueFunction<void()> done) override {
       part.reads_.look();
+      if (part.check_ != nullptr) part.check_->give_up();
       part.storage().start_over(std::move(done));
     }
     void harden(volume::Done done) override { part.harden(std::move(done)); }
     void log_away(std::optional<SequenceNumber> since) override { part.log_away(since); }
     void log_lost() override { part.storage().put_spilled(); }
-    void counted_on(bool listens) override { part.storage().rest(!listens); }
+    void counted_on(bool listens) override {
+      part.storage().rest(!listens);
+      if (part.check_ != nullptr) part.check_->go_on(listens);
+    }
     StoragePart& part;
   };
 
   [[nodiscard]] bool building() const { return storage().durable().value == 0; }
+  [[nodiscard]] HeldBase held_base() const;
+  [[nodiscard]] Result<void> check_served() const;
   void harden(volume::Done done);
   void log_away(std::optional<SequenceNumber> since);
   volume::Storage::Events storage_events();
@@ -126,7 +140,8 @@ class StoragePart {
   Executor& executor_;
   const bool has_journal_;
   std::size_t keeping_ = 0;
-  logging::Disk& disk_;  // of stored_
+  logging::Disk& disk_;               // of stored_
+  std::unique_ptr<BaseCheck> check_;  // null: nothing is to be found out
   SwitchedHistory switched_;
   RebuildingHistory history_;
   volume::StoredVolume stored_;

@@ -15,6 +15,17 @@ namespace mariner::node {
 using logging::FileDisk;
 using replication::NodeId;
 
+namespace {
+
+meta::Progress progress_of(const cluster::StoragePart& part, SequenceNumber durable) {
+  meta::Progress progress;
+  progress.set_frontier(durable.value);
+  progress.set_base_known(part.base_known());
+  return progress;
+}
+
+}  // namespace
+
 ClusterVolumes::ClusterVolumes(const Parts& parts, Options options)
     : parts_(parts), options_(std::move(options)) {}
 
@@ -234,9 +245,8 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
   cluster::StoragePart::Events events;
   // Kept before the coordinator hears of it: the log gives up what every image holds, and this node
   // must not come back with less.
-  events.durable = [this, id = meta.id()](SequenceNumber sequence, volume::Done kept) {
-    meta::Progress now;
-    now.set_frontier(sequence.value);
+  events.durable = [this, id = meta.id(), &volume](SequenceNumber sequence, volume::Done kept) {
+    const meta::Progress now = progress_of(*volume.storage, sequence);
     parts_.worker.run(
         [store = &parts_.store, id, now] { return store->put_progress(id, now, true); },
         [this, kept = std::move(kept)](Result<void> r) mutable {
@@ -265,7 +275,8 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
                                       SequenceNumber{progress->frontier()}},
       storage_options,
       cluster::StoragePart::Parts{history, volume.other_image.get(), parts_.worker, parts_.executor,
-                                  parts_.promises, volume.journal.get(), volume.spill.get()},
+                                  parts_.promises, volume.journal.get(), volume.spill.get(),
+                                  progress->base_known()},
       std::move(events), std::move(spilled));
   return {};
 }
@@ -475,8 +486,8 @@ bool ClusterVolumes::idle() const {
 void ClusterVolumes::save_progress() {
   for (const auto& [id, volume] : volumes_) {
     if (volume.storage == nullptr) continue;
-    meta::Progress progress;
-    progress.set_frontier(volume.storage->storage().durable().value);
+    const cluster::StoragePart& part = *volume.storage;
+    const meta::Progress progress = progress_of(part, part.storage().durable());
     if (Result<void> r = parts_.store.put_progress(id, progress, true); !r) {
       parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
     }

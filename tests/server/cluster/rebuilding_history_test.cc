@@ -85,8 +85,8 @@ class RebuildingHistoryTest : public ::testing::Test {
 
   LoggedRig rig_{false};
   test::LettersBase other_;
-  bool building_ = true;
-  RebuildingHistory history_{rig_.history, &other_, kBlocks, [this] { return building_; }};
+  HeldBase holds_ = HeldBase::kNone;
+  RebuildingHistory history_{rig_.history, &other_, kBlocks, [this] { return holds_; }};
 };
 
 TEST_F(RebuildingHistoryTest, TheBaseComesFromAnotherImage) {
@@ -109,9 +109,9 @@ TEST_F(RebuildingHistoryTest, TheBaseOfWhatGetsSomethingElseIsLoggedFromTheOther
   EXPECT_EQ(log_base(history_, {{6}, {1}}), "unavailable");
   other_.good = true;
   EXPECT_EQ(log_base(history_, {{6}, {1}}), "logged");
-  building_ = false;
+  holds_ = HeldBase::kAll;
   EXPECT_EQ(locate(history_, {{{{4}, {4}}, {0}, true}}), "..G.");
-  RebuildingHistory restarted(rig_.history, &other_, kBlocks, [] { return false; });
+  RebuildingHistory restarted(rig_.history, &other_, kBlocks, [] { return HeldBase::kAll; });
   other_.asked.clear();
   EXPECT_EQ(read(restarted, {{6}, {1}}, 1), "G");
   EXPECT_EQ(read(restarted, {{4}, {1}}, 1), "base");
@@ -153,7 +153,7 @@ class NothingStored final : public AwayHistory {
 TEST(RebuildingHistoryOfMuch, DoesNotPileUpOnTheStack) {
   NothingStored below;
   RebuildingHistory history(below, nullptr, BlockCount{std::uint64_t{1} << 30},
-                            [] { return true; });
+                            [] { return HeldBase::kNone; });
   std::size_t extents = 0;
   std::optional<Result<void>> done;
   history.changed(
@@ -166,15 +166,27 @@ TEST(RebuildingHistoryOfMuch, DoesNotPileUpOnTheStack) {
 }
 
 TEST_F(RebuildingHistoryTest, WithoutAnotherImageItCannotBe) {
-  RebuildingHistory alone(rig_.history, nullptr, kBlocks, [] { return true; });
+  RebuildingHistory alone(rig_.history, nullptr, kBlocks, [] { return HeldBase::kNone; });
   EXPECT_EQ(read(alone, {{4}, {1}}, 2), "unavailable");
   EXPECT_EQ(read(alone, {{6}, {1}}, 2), "b");
   EXPECT_EQ(locate(alone, {{{{4}, {1}}, {2}, true}}), "unavailable");
   EXPECT_EQ(log_base(alone, {{6}, {1}}), "unavailable") << "nobody has it";
 }
 
+TEST_F(RebuildingHistoryTest, WhatIsNotKnownToBeTheBaseIsNotTakenForIt) {
+  holds_ = HeldBase::kUnknown;
+  EXPECT_EQ(read(history_, {{4}, {1}}, 2), "unavailable");
+  EXPECT_EQ(read(history_, {{6}, {1}}, 2), "b");
+  EXPECT_EQ(locate(history_, {{{{4}, {1}}, {2}, true}}), "unavailable");
+  EXPECT_EQ(locate(history_, {{{{6}, {1}}, {2}, true}, {{{6}, {1}}, {0}}}), "unavailable");
+  EXPECT_EQ(locate(history_, {{{{2}, {1}}, {2}, true}, {{{2}, {1}}, {0}}}), "a0");
+  EXPECT_EQ(locate(history_, {{{{4}, {3}}, {2}}}), "..?") << "where it stands is no secret";
+  EXPECT_EQ(changed(history_, 0), "2+1 6+1 done");
+  EXPECT_TRUE(other_.asked.empty());
+}
+
 TEST_F(RebuildingHistoryTest, PassesOnWhenItIsBuilt) {
-  building_ = false;
+  holds_ = HeldBase::kAll;
   EXPECT_EQ(locate(history_, {{{{4}, {4}}, {2}, true}}), "..b.");
   EXPECT_EQ(read(history_, {{4}, {1}}, 2), "base");
   EXPECT_EQ(changed(history_, 0), "2+1 6+1 done");

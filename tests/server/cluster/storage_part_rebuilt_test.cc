@@ -50,7 +50,8 @@ class RebuiltStoragePartTest : public ::testing::Test {
     part_ = std::make_unique<StoragePart>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, {}, durable_}, volume::Storage::Options{},
-        StoragePart::Parts{rig_.history, &other_, worker_, rig_.executor, promises_},
+        StoragePart::Parts{rig_.history, &other_, worker_, rig_.executor, promises_, nullptr,
+                           nullptr, base_known_},
         std::move(events));
     to_ = part_->host().accept([](const replication::FromStorage&) {});
     tell(replication::OpenStorage{kVolume, kEpoch});
@@ -82,6 +83,26 @@ class RebuiltStoragePartTest : public ::testing::Test {
     rig_.executor.run_ready();
     return text;
   }
+  // What an image holds that an earlier version has built anew. It did not log what 6 held.
+  void built_before() {
+    durable_ = {2};
+    base_known_ = false;
+    const std::string blocks = "aEFbH";
+    for (std::uint64_t i = 0; i < blocks.size(); ++i) {
+      disk_.overwrite((i == 0 ? 2 : 3 + i) * kBlockBytes,
+                      LoggedRig::blocks_of(blocks[i], 1).bytes());
+    }
+    ASSERT_EQ(image(), "00a0EFbH");
+  }
+  std::string served() {
+    Payload to = Payload::zeroed(4 * kBlockBytes);
+    std::string text = "nothing";
+    part_->image().read({{4}, {4}}, to.bytes(), [&](const Result<void>& r) {
+      text = r ? LoggedRig::text_of(to.bytes()) : std::string(error_code_name(r.error().code));
+    });
+    rig_.executor.run_ready();
+    return text;
+  }
   [[nodiscard]] std::string image() const {
     return LoggedRig::text_of(disk_.bytes({0, 8 * kBlockBytes}));
   }
@@ -92,6 +113,7 @@ class RebuiltStoragePartTest : public ::testing::Test {
   test::InlineWorker worker_{rig_.executor};
   MemoryPromises promises_{rig_.executor};
   SequenceNumber durable_;
+  bool base_known_ = true;
   std::unique_ptr<StoragePart> part_;
   replication::ConnectionId to_;
 };
@@ -140,6 +162,49 @@ TEST_F(RebuiltStoragePartTest, ZerosDoNotHideTheBaseThatIsUnderThem) {
   start(3);
   EXPECT_EQ(past(2), "EFbH");
   EXPECT_EQ(past(3), "EFb0");
+}
+
+TEST_F(RebuiltStoragePartTest, WhatAnEarlierVersionHasBuiltIsPutRightBeforeItIsReliedOn) {
+  built_before();
+  other_.good = false;
+  start(2);
+  EXPECT_FALSE(part_->base_known());
+  EXPECT_EQ(past(1), "unavailable");
+  EXPECT_EQ(served(), "unavailable");
+  write(3, {{4}, {4}}, 'c');
+  EXPECT_EQ(image(), "00a0EFbH");
+  other_.good = true;
+  rig_.executor.advance(10s);
+  EXPECT_TRUE(part_->base_known());
+  EXPECT_EQ(image(), "00a0cccc");
+  EXPECT_EQ(served(), "cccc");
+  EXPECT_EQ(past(1), "EFGH");
+  EXPECT_EQ(past(2), "EFbH");
+}
+
+TEST_F(RebuiltStoragePartTest, AnImageOfAnEarlierVersionThatLoggedTheBaseNeedsNoOther) {
+  built_before();
+  rig_.capture({{6}, {1}}, 'G');
+  other_.good = false;
+  start(2);
+  EXPECT_TRUE(part_->base_known());
+  EXPECT_EQ(served(), "EFbH");
+  EXPECT_EQ(past(1), "EFGH");
+}
+
+TEST_F(RebuiltStoragePartTest, OneThatStartsOverIsBuiltAsAnyOther) {
+  built_before();
+  other_.good = false;
+  start(2);
+  tell(replication::Resume{kVolume, kEpoch, {2}, true});
+  rig_.executor.advance(3s);
+  EXPECT_EQ(durable_, SequenceNumber{0});
+  EXPECT_TRUE(part_->base_known());
+  other_.good = true;
+  start(2);
+  EXPECT_EQ(durable_, SequenceNumber{2});
+  EXPECT_EQ(image(), "00a0EFbH");
+  EXPECT_EQ(past(1), "EFGH");
 }
 
 }  // namespace
