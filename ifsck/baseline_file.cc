@@ -26,7 +26,8 @@ constexpr std::size_t kFileHeadBytes = 128;
 constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kGroupBytes = 12;
 // In the order in which they stand in the file; tables of blocks are counted in bytes.
-constexpr std::array<std::size_t, 8> kListEntryBytes = {1, 1, kGroupBytes, 8, 4, 4, 8, 8 + kBlockBytes};
+constexpr std::array<std::size_t, 8> kListEntryBytes = {1, 1, kGroupBytes, 8,
+                                                        4, 4, 8,           8 + kBlockBytes};
 constexpr std::size_t kCountsAt = 64;
 
 class Packer {

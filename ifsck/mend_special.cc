@@ -23,7 +23,7 @@ using Done = Repair::Done;
 class SpecialMender {
  public:
   SpecialMender(MendWork& work, std::span<const Finding> findings,
-         const std::function<bool(FsBlock)>& is_shared)
+                const std::function<bool(FsBlock)>& is_shared)
       : work_(work), context_(work.context()), findings_(findings), is_shared_(is_shared) {}
 
   Result<void> run(InodeNumber number) {

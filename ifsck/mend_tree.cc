@@ -40,7 +40,8 @@ class TreeMender {
       }
     }
     using Step = Result<void> (TreeMender::*)();
-    for (const Step step : {&TreeMender::unlink, &TreeMender::set_parents, &TreeMender::attach_all}) {
+    for (const Step step :
+         {&TreeMender::unlink, &TreeMender::set_parents, &TreeMender::attach_all}) {
       if (const Result<void> done = (this->*step)(); !done) return done;
     }
     if (!unattached && linked_.empty() && parents_.empty()) {

@@ -204,9 +204,10 @@ void CoordinatorRole::align(LogLink& log, NodeId node, const LogOpened& message,
   SequenceNumber next = message.last.next();
   const bool take_back = away_ && message.end > common_;
   if (message.last > void_until_ || (take_back && next > void_until_)) {
-    return drop_logger(
-        log, node, ErrorCode::kCorrupt,
-        "ends with " + sequence_text(message.last) + ": expected at most " + sequence_text(void_until_), out);
+    return drop_logger(log, node, ErrorCode::kCorrupt,
+                       "ends with " + sequence_text(message.last) + ": expected at most " +
+                           sequence_text(void_until_),
+                       out);
   }
   log.link = Link::kOpen;
   log.logged = message.last;
@@ -318,7 +319,8 @@ void CoordinatorRole::decide(const LogOpened& message, VersionTime now, Actions&
     }
     in_order = false;
     if (one->write) {
-      fail(s, Error{ErrorCode::kIo, "the logger could not log write " + sequence_text(s)}, now, out);
+      fail(s, Error{ErrorCode::kIo, "the logger could not log write " + sequence_text(s)}, now,
+           out);
     }
   }
 }
@@ -330,7 +332,8 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const Logged& message, Ver
   if (log.link != Link::kOpen || message.epoch != epoch_ ||
       message.through > writes_->last_stamped()) {
     return drop_logger(log, node, ErrorCode::kProtocol,
-                       "acknowledges " + sequence_text(message.through) + ", which it was not sent", out);
+                       "acknowledges " + sequence_text(message.through) + ", which it was not sent",
+                       out);
   }
   log.logged = std::max(log.logged, message.through);
   if (phase_ == Phase::kVoiding) return serve_when_aligned(out);
@@ -375,13 +378,14 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const LogFailed& message, 
   if (log.link != Link::kOpen || message.epoch != epoch_ || one == nullptr || !one->write ||
       one->logged) {
     return drop_logger(log, node, ErrorCode::kProtocol,
-                       "failed " + sequence_text(message.sequence) + ", which it was not to log", out);
+                       "failed " + sequence_text(message.sequence) + ", which it was not to log",
+                       out);
   }
   // The other one may have it: nobody can say that it failed.
   if (away_) {
-    return drop_logger(log, node, message.error.code,
-                       "could not keep " + sequence_text(message.sequence) + ": " + message.error.message,
-                       out);
+    return drop_logger(
+        log, node, message.error.code,
+        "could not keep " + sequence_text(message.sequence) + ": " + message.error.message, out);
   }
   fail(message.sequence, message.error, now, out);
 }

@@ -8,9 +8,7 @@
 #include "proto/sequence_text.h"
 
 namespace mariner::replication {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // ---- storage nodes
 
@@ -153,9 +151,9 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
   if (storage.link == Link::kOpening || !durable(storage, message.durable)) {
     return drop_storage(
         storage, node,
-        Error{ErrorCode::kProtocol, "a storage node claims to have " + sequence_text(message.durable) +
-                                        " in its image, above " + sequence_text(settled_) +
-                                        ", which is settled"},
+        Error{ErrorCode::kProtocol, "a storage node claims to have " +
+                                        sequence_text(message.durable) + " in its image, above " +
+                                        sequence_text(settled_) + ", which is settled"},
         now, out);
   }
   storage.catch_up = message.catch_up;

@@ -7,9 +7,7 @@
 #include "proto/sequence_text.h"
 
 namespace mariner::replication {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 void LogReturn::connected(bool known, Out& out) {
   ++connection_;
@@ -36,7 +34,8 @@ void LogReturn::hear(const FromLogger& message, SequenceNumber settled, Out& out
   if (const auto* open = std::get_if<LogOpened>(&message)) return opened(*open, settled, out);
   if (const auto* failed = std::get_if<LogFailed>(&message)) {
     return drop(failed->error.code,
-                "could not log " + sequence_text(failed->sequence) + ": " + failed->error.message, out);
+                "could not log " + sequence_text(failed->sequence) + ": " + failed->error.message,
+                out);
   }
   if (const auto* refused = std::get_if<Refused>(&message)) {
     return drop(refused->error.code, "refused: " + refused->error.message, out);

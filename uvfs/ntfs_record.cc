@@ -63,7 +63,8 @@ bool put_back_ntfs_ends(std::span<std::byte> block) {
   if (block.size() < kRecordSectorBytes || block.size() % kRecordSectorBytes != 0) return false;
   const std::size_t array = field<std::uint16_t>(block, 4);
   const std::size_t count = field<std::uint16_t>(block, 6);
-  if (count != block.size() / kRecordSectorBytes + 1 || array + 2 * count > block.size()) return false;
+  if (count != block.size() / kRecordSectorBytes + 1 || array + 2 * count > block.size())
+    return false;
   for (std::size_t i = 1; i < count; ++i) {
     std::byte* const end = block.data() + i * kRecordSectorBytes - 2;
     if (std::memcmp(end, block.data() + array, 2) != 0) return false;

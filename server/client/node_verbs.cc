@@ -195,7 +195,8 @@ void add_node_verbs(CLI::App& app, Context& context) {
         add_pki_option(verb, options.pki);
       },
       init);
-  add_verb<NoOptions>(noun, context, "list", "List the nodes of the cluster", no_options, list_nodes);
+  add_verb<NoOptions>(noun, context, "list", "List the nodes of the cluster", no_options,
+                      list_nodes);
   add_verb<PromoteOptions>(
       noun, context, "promote", "Make a node the coordinator of a volume",
       [](CLI::App& verb, PromoteOptions& options) {

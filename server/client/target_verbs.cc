@@ -143,7 +143,8 @@ void add_target_verbs(CLI::App& app, Context& context) {
   add_verb<AuthOptions>(
       auth, context, "clear", "Ask for no account",
       [](CLI::App& verb, AuthOptions& options) { add_volume(verb, options.volume); }, set_accounts);
-  add_verb<std::string>(auth, context, "show", "Show who may use a volume", add_volume, show_access);
+  add_verb<std::string>(auth, context, "show", "Show who may use a volume", add_volume,
+                        show_access);
   add_verb<RedirectOptions>(
       noun, context, "redirect", "Send initiators to another address",
       [](CLI::App& verb, RedirectOptions& options) {

@@ -127,8 +127,8 @@ bool take_offset(Scanner& scanner, std::int64_t& offset_s) {
 Result<TimeSpec> moment(std::string_view text, std::int64_t utc_s, std::int64_t ns) {
   if (utc_s < 0) return wrong(text, "this is before 1970");
   std::uint64_t total = 0;
-  if (__builtin_mul_overflow(static_cast<std::uint64_t>(utc_s), static_cast<std::uint64_t>(kSecondNs),
-                             &total) ||
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(utc_s),
+                             static_cast<std::uint64_t>(kSecondNs), &total) ||
       __builtin_add_overflow(total, static_cast<std::uint64_t>(ns), &total)) {
     return wrong(text, "this is after 2554");
   }

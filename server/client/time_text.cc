@@ -26,7 +26,8 @@ std::string date_and_time(std::int64_t local_s, char separator) {
 }  // namespace
 
 std::string format_utc(VersionTime time) {
-  return fmt::format("{}.{:09}Z", date_and_time(static_cast<std::int64_t>(time.ns / kNsPerSecond), 'T'),
+  return fmt::format("{}.{:09}Z",
+                     date_and_time(static_cast<std::int64_t>(time.ns / kNsPerSecond), 'T'),
                      time.ns % kNsPerSecond);
 }
 
@@ -36,7 +37,8 @@ std::string format_local(VersionTime time, const Zone& zone) {
   // Offsets with seconds ended before 1972 almost everywhere; RFC 3339 cannot write them.
   const auto offset_min = std::abs(offset_s) / 60;
   return fmt::format("{}.{:09}{}{:02}:{:02}", date_and_time(utc_s + offset_s, 'T'),
-                     time.ns % kNsPerSecond, offset_s < 0 ? '-' : '+', offset_min / 60, offset_min % 60);
+                     time.ns % kNsPerSecond, offset_s < 0 ? '-' : '+', offset_min / 60,
+                     offset_min % 60);
 }
 
 std::string format_local_short(VersionTime time, const Zone& zone) {

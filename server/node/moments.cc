@@ -74,8 +74,7 @@ void resolve_sequence(const MomentsOf& of, const replication::Replicator& replic
                                                      " is after the newest write of " + of.volume +
                                                      ", #" + std::to_string(settled.value)});
   }
-  of.history->moment(sequence,
-                     found(of, sequence_text(sequence), {}, std::move(done)));
+  of.history->moment(sequence, found(of, sequence_text(sequence), {}, std::move(done)));
 }
 
 void resolve_mark(const MomentsOf& of, const std::string& name, Done done) {

@@ -1,9 +1,10 @@
-#include "proto/sequence_text.h"
 #include "server/node/past_desk.h"
 
 #include <algorithm>
 #include <random>
 #include <utility>
+
+#include "proto/sequence_text.h"
 
 namespace mariner::node {
 namespace {

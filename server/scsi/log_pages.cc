@@ -20,7 +20,7 @@ constexpr std::uint8_t kSelfTestResults = 0x10;
 constexpr std::uint8_t kPerformance = 0x19;
 constexpr std::uint8_t kExceptions = 0x2F;
 constexpr std::uint8_t kAllSubpages = 0xFF;
-constexpr std::uint8_t kNotSaved = 0x80;       // DS
+constexpr std::uint8_t kNotSaved = 0x80;          // DS
 constexpr std::uint8_t kLogSubpageFormat = 0x40;  // SPF
 
 constexpr auto kPages =

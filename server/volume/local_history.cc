@@ -392,8 +392,8 @@ void LocalHistory::list(const std::shared_ptr<Listing>& listing) {
 
 void LocalHistory::hold(SequenceNumber at, HoldDone done) {
   if (!parts_.index.can_be_opened(at)) {
-    return done(Error{ErrorCode::kOutsideWindow,
-                      sequence_text(at) + " is no longer in the history"});
+    return done(
+        Error{ErrorCode::kOutsideWindow, sequence_text(at) + " is no longer in the history"});
   }
   const auto place = held_->insert(at);
   done(Hold(&*place, [held = held_, place](const void*) { held->erase(place); }));

@@ -132,8 +132,7 @@ void Volume::grow(std::uint64_t size_bytes) {
 Result<void> Volume::check_kept(SequenceNumber at) const {
   if (closed_) return Error{ErrorCode::kUnavailable, "the volume is closed"};
   if (index().can_be_opened(at)) return {};
-  return Error{ErrorCode::kOutsideWindow,
-               sequence_text(at) + " is no longer in the history"};
+  return Error{ErrorCode::kOutsideWindow, sequence_text(at) + " is no longer in the history"};
 }
 
 Result<std::shared_ptr<const SnapshotPin>> Volume::pin(SequenceNumber at) {

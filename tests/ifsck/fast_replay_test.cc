@@ -139,7 +139,8 @@ constexpr Layout kLayouts[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernel, FastReplayTest,
-                         ::testing::Combine(::testing::Values(kLayouts[0].options, kLayouts[1].options,
+                         ::testing::Combine(::testing::Values(kLayouts[0].options,
+                                                              kLayouts[1].options,
                                                               kLayouts[2].options),
                                             ::testing::ValuesIn(kWorkloads)),
                          [](const auto& one) {

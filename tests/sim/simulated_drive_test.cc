@@ -143,7 +143,8 @@ TEST_F(SimulatedDriveTest, KeepsWhatWasWritten) {
   std::vector<std::byte> bytes(3 * kSectorBytes, std::byte{0x5a});
   bytes[kSectorBytes] = std::byte{1};
   drive_.async_write(
-      7 * kSectorBytes, {ConstBytes(bytes).first(kSectorBytes), ConstBytes(bytes).subspan(kSectorBytes)},
+      7 * kSectorBytes,
+      {ConstBytes(bytes).first(kSectorBytes), ConstBytes(bytes).subspan(kSectorBytes)},
       Durability::kDurable, [](Result<void> result) { EXPECT_TRUE(result.has_value()); });
   std::vector<std::byte> early(kSectorBytes);
   EXPECT_TRUE(drive_.read(7 * kSectorBytes, early).has_value());

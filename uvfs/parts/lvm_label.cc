@@ -50,7 +50,7 @@ Result<LvmLabel> parse_sector(Bytes sector, std::uint64_t number) {
   }
   if (field<std::uint64_t>(sector, 8) != number) {
     return corrupt_label(fmt::format("the label in sector {} says that it is in sector {}", number,
-                               field<std::uint64_t>(sector, 8)));
+                                     field<std::uint64_t>(sector, 8)));
   }
   std::size_t at = field<std::uint32_t>(sector, 20);
   if (at < kHeaderBytes || at > sector.size() - kIdBytes - 8) {
@@ -137,7 +137,7 @@ Result<std::optional<std::string>> read_lvm_text(ifsck::View& view, const PartMa
   if (area.offset > member.bytes() || area.length > member.bytes() - area.offset ||
       area.length < kLvmAreaHeaderBytes) {
     return corrupt_label(fmt::format("a metadata area is said to have {} bytes from {} on of {}",
-                               area.length, area.offset, member.bytes()));
+                                     area.length, area.offset, member.bytes()));
   }
   std::array<std::byte, kLvmAreaHeaderBytes> header;
   const auto read = read_part(view, member, {area.offset, header.size()}, header);

@@ -222,7 +222,8 @@ std::string change_text(const client::Console& console, const std::string& chang
   return console.yellow(change == "type" ? "T" : "M");
 }
 
-void print_difference(const client::Context& context, const Asked& asked, const api::FileDiff& diff) {
+void print_difference(const client::Context& context, const Asked& asked,
+                      const api::FileDiff& diff) {
   const client::Console& console = context.console;
   for (const api::FileChange& each : diff.changes()) {
     console.print(fmt::format("{} {}\n", change_text(console, each.change()),

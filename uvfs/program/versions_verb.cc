@@ -140,8 +140,8 @@ void print_incarnations(const client::Context& context, const Asked& asked) {
     for (const Incarnation& each : path.incarnations) {
       const bool there = each.end.at == kEndless;
       table.add({when(context, each.from, each.from_before), sequence_text(each.from.at),
-                 there ? "-" : when(context, each.end, false), there ? "" : sequence_text(each.end.at),
-                 std::to_string(shown_number(each.inode)),
+                 there ? "-" : when(context, each.end, false),
+                 there ? "" : sequence_text(each.end.at), std::to_string(shown_number(each.inode)),
                  std::string(kind_name(each.versions.back().object.mode)),
                  std::to_string(each.versions.size())});
     }

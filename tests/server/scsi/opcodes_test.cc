@@ -117,7 +117,8 @@ std::vector<std::uint8_t> simplest(const OpcodeInfo& info) {
 }
 
 TEST(Opcodes, EachOneThatIsListedIsDecoded) {
-  constexpr Geometry kRigidGeometry{.block_count = 2048, .transfer_blocks_max = 256, .sanitize = true};
+  constexpr Geometry kRigidGeometry{
+      .block_count = 2048, .transfer_blocks_max = 256, .sanitize = true};
   for (const OpcodeInfo& info : opcode_table()) {
     const auto decoded = decode(testing::cdb(testing::hex(simplest(info))), kRigidGeometry);
     EXPECT_FALSE(std::holds_alternative<Sense>(decoded)) << info.name;

@@ -1,13 +1,12 @@
-#include "proto/sequence_text.h"
 #include "tests/sim/cluster/cluster_model.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace mariner::test {
-namespace {
+#include "proto/sequence_text.h"
 
-}  // namespace
+namespace mariner::test {
+namespace {}  // namespace
 
 Blocks blocks_at(const LoggedWrites& log, SequenceNumber at,
                  const std::optional<std::set<std::uint64_t>>& only) {
@@ -106,7 +105,8 @@ void ClusterModel::check_log(const LoggedWrites& log) {
       violation(sequence_text(sequence) + " is not later than its predecessor");
     last = write.stamp.time;
     if (attempts_[write.attempt].failed) {
-      violation("write " + sequence_text(sequence) + " was told to have failed, and is in the history");
+      violation("write " + sequence_text(sequence) +
+                " was told to have failed, and is in the history");
     }
   }
   for (const Read& read : seen_) {
@@ -138,7 +138,8 @@ void ClusterModel::check_image(std::uint32_t node, const Blocks& image, const Lo
     const auto found = image.find(block);
     if (found == image.end() || found->second != value) {
       violation("block " + std::to_string(block) + " of the image of node " + std::to_string(node) +
-                " has " + (found == image.end() ? "nothing" : sequence_text(found->second.sequence)) +
+                " has " +
+                (found == image.end() ? "nothing" : sequence_text(found->second.sequence)) +
                 ", the history " + sequence_text(value.sequence));
     }
   }
