@@ -71,8 +71,8 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
       storage.absent ? std::min(storage.durable, message.durable) : message.durable;
   const bool lacks = !away_ && message.durable.value > 0 && has < writes_->frontier();
   if (message.durable.value == 0) storage.durable = {};  // it has started over
-  if (storage.link != Link::kOpening || message.epoch != epoch_ ||
-      !durable(storage, message.durable)) {
+  if (storage.link != Link::kOpening || message.epoch != epoch_ || message.durable > settled_ ||
+      !durable(storage, has)) {
     return drop_storage(
         storage, node,
         Error{ErrorCode::kProtocol, "a storage node opened what it was not asked to, or has " +

@@ -159,5 +159,27 @@ TEST_F(CoordinatorRoleTest, AnImageThatIsBehindIsKeptWhileNoOtherIsThereToBuildI
   EXPECT_TRUE(only<CoordinatorRole::Disconnect>(actions).has_value());
 }
 
+// An image that was given up, and opened while no other was there, is not believed later either.
+TEST_F(CoordinatorRoleTest, AnImageThatIsLeftAsItIsCountsForNoMoreThanBefore) {
+  serve();
+  open_storage(kOwn, 18);
+  open_storage(kOther, 18);
+  Actions out;
+  role_.storage_disconnected(kOther, kNow, out);
+  submit(19);
+  hear(Logged{kVolume, kEpoch, {19}});
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {19}, 64 * kBlockBytes});
+  tick(10s);
+  tick(2h);
+  role_.storage_disconnected(kOwn, kNow, out);
+  storage_connected(kOther);
+  const StorageOpened opened{kVolume, kEpoch, {19}, {19}};
+  EXPECT_TRUE(only<CoordinatorRole::Disconnect>(hear(kOther, opened)).has_value());
+  storage_connected(kOwn);
+  hear(kOwn, opened);
+  storage_connected(kOther);
+  EXPECT_TRUE(sent<Resume>(hear(kOther, opened))->start_over);
+}
+
 }  // namespace
 }  // namespace mariner::replication
