@@ -109,6 +109,7 @@ void ImageApplier::start(Job job) {
   flushed_ = std::move(job.flushed);
   goes_on_ = std::move(job.goes_on);
   may_fetch_ = std::move(job.may_fetch);
+  image_failed_ = std::move(job.image_failed);
   done_ = std::move(job.done);
   stopping_ = false;
   ending_ = false;
@@ -133,6 +134,7 @@ void ImageApplier::finish() {
   flushed_ = nullptr;
   goes_on_ = nullptr;
   may_fetch_ = nullptr;
+  image_failed_ = nullptr;
   ahead_.clear();
   resting_ = false;
   chunk_ = {};
@@ -312,6 +314,11 @@ void ImageApplier::break_off(const Error& error) {
   go_on();
 }
 
+void ImageApplier::break_off_for_image(const Error& error) {
+  if (image_failed_) image_failed_(error);
+  break_off(error);
+}
+
 // Before-images of a chunk that are read, and then logged, together: they need no order.
 struct ImageApplier::Capture {
   std::vector<BlockRange> ranges;
@@ -353,7 +360,7 @@ void ImageApplier::capture_next() {
         return {};
       },
       [this, capture](Result<void> read) {
-        if (!read) return break_off(read.error());
+        if (!read) return break_off_for_image(read.error());
         log_before_images(capture);
       });
 }
@@ -388,7 +395,7 @@ void ImageApplier::write_chunk() {
       [this, changes](const Result<void>& written) {
         if (written) was_overwritten(*changes);
         changes->clear();  // memory is used again by the thread that it is freed on
-        if (!written) return break_off(written.error());
+        if (!written) return break_off_for_image(written.error());
         if (chunk_.ends_portion && !stopping_) return flush();
         writing_ = false;
         go_on();
@@ -403,7 +410,7 @@ void ImageApplier::was_overwritten(const std::vector<ImageChange>& changes) {
 void ImageApplier::flush() {
   parts_.worker.run([image = &parts_.image] { return image->flush(); },
                     [this](const Result<void>& result) {
-                      if (!result) return break_off(result.error());
+                      if (!result) return break_off_for_image(result.error());
                       flushed();
                     });
 }

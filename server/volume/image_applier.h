@@ -71,6 +71,9 @@ class ImageApplier {
     // Asked before `bytes` come out of the past. False: the run rests until resume(). Null: it
     // never does.
     UniqueFunction<bool(std::uint64_t bytes)> may_fetch{};
+    // The image's own disk has spoilt the run: it could not be read, written or flushed. Before
+    // `done`, which has the error, too, or one of before.
+    UniqueFunction<void(const Error&)> image_failed{};
     // With success when all that was to be is durable in the image. After an error, start
     // again with what is left in the table.
     Done done;
@@ -141,6 +144,7 @@ class ImageApplier {
   void flush();
   void flushed();
   void break_off(const Error& error);
+  void break_off_for_image(const Error& error);
   void fail(const Error& error);
   void finish();
 
@@ -152,6 +156,7 @@ class ImageApplier {
   UniqueFunction<void(std::span<const BlockRange>)> flushed_;
   UniqueFunction<bool()> goes_on_;
   UniqueFunction<bool(std::uint64_t)> may_fetch_;
+  UniqueFunction<void(const Error&)> image_failed_;
   Done done_;
   BlockCount portion_{kChunkBlocks};
   bool stopping_ = false;

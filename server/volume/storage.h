@@ -89,6 +89,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     UniqueFunction<void(std::uint64_t)> granted;   // granted_bytes() has changed
     // Will be tried again. Of failures because of what is away, the first in a row.
     UniqueFunction<void(const Error&)> apply_failed;
+    // Before it, each time: it was the image's own disk that could not be read, written or flushed.
+    UniqueFunction<void(const Error&)> image_failed{};
     // catch_up_progress() has changed.
     UniqueFunction<void(const replication::CatchUpProgress&)> fetched;
     // What a rollback changed is all in the image, durably.
@@ -248,6 +250,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool ended();
   void tell_durable();
   void tell_failed(const Error& error, bool& told_unavailable);
+  void tell_image_failed(const Error& error);
   void apply_again();
   // But for what was missed, and what a rollback changed.
   [[nodiscard]] std::uint64_t waiting_bytes() const {

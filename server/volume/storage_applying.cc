@@ -133,6 +133,7 @@ void Storage::apply_table() {
   pace_applier();
   applier_.start({.table = frozen_.runs,
                   .flushed = [this](auto ranges) { flushed(ranges.front().end()); },
+                  .image_failed = [this](const Error& error) { tell_image_failed(error); },
                   .done = [this](const Result<void>& result) { applied(result); }});
 }
 
@@ -206,6 +207,7 @@ void Storage::fetch_portions(std::span<const BlockRange> order) {
                   .flushed = [this](auto ranges) { fetched(ranges); },
                   .goes_on = [this] { return fetches_on(); },
                   .may_fetch = throttled(),
+                  .image_failed = [this](const Error& error) { tell_image_failed(error); },
                   .done = [this](const Result<void>& result) { fetching_ended(result); }});
 }
 
@@ -313,6 +315,10 @@ void Storage::tell_failed(const Error& error, bool& told_unavailable) {
   const bool unavailable = error.code == ErrorCode::kUnavailable;
   const bool told = std::exchange(told_unavailable, unavailable) && unavailable;
   if (!told && events_.apply_failed) events_.apply_failed(error);
+}
+
+void Storage::tell_image_failed(const Error& error) {
+  if (!stopped_ && events_.image_failed) events_.image_failed(error);
 }
 
 // One retry is under way at most, however often something else begins to apply meanwhile.

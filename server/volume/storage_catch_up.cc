@@ -184,6 +184,7 @@ void Storage::empty_image() {
         emptying_ = false;
         if (stopped_) return;
         if (!emptied) {
+          tell_image_failed(emptied.error());
           if (events_.apply_failed) events_.apply_failed(emptied.error());
           return try_again([this] { empty_image(); });
         }
