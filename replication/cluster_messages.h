@@ -174,6 +174,9 @@ struct StorageOpened {
   Epoch epoch;
   SequenceNumber committed;  // what it had when it was opened
   SequenceNumber durable;
+  // The image has failed (image_health.h): its disk spoils what is to be written there. It ends the
+  // connection when it is to be tried again, if no Resume has come by then.
+  std::optional<Error> failed{};
 };
 // It has everything at or below, or knows where in the history it is: it can serve reads.
 struct CaughtUp {
@@ -196,6 +199,7 @@ struct StorageProgress {
   std::uint64_t granted = 0;  // writes may be sent while they add up to less, by lag_bytes() since
                               // Resume
   CatchUpProgress catch_up{};
+  std::optional<Error> failed{};  // as StorageOpened's; nothing: it has not, or not any more
 };
 
 // Everything at or below `settled` is durable on this node, or that could not be done.

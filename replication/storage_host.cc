@@ -5,12 +5,14 @@
 namespace mariner::replication {
 
 StorageHost::StorageHost(const StorageRole::Start& start, Executor& executor,
-                         ClusterStorageParticipant& storage, PromiseStore& promises)
+                         ClusterStorageParticipant& storage, PromiseStore& promises,
+                         const ImageHealth::Options& health)
     : volume_(start.volume),
       executor_(executor),
       storage_(storage),
       promises_(promises),
-      role_(start) {}
+      role_(start),
+      health_(health) {}
 
 ConnectionId StorageHost::accept(Answer answer) {
   const ConnectionId id{++last_connection_};
@@ -36,8 +38,31 @@ void StorageHost::tell_counted_on() {
 }
 
 void StorageHost::durable(SequenceNumber sequence) {
-  role_.durable(sequence);
+  if (role_.durable(sequence) && health_.worked(executor_.monotonic_time())) tell_health();
   flush_later();
+}
+
+void StorageHost::image_failed(const Error& why) {
+  if (!health_.failed(why, executor_.monotonic_time())) return;
+  ++image_failures_;
+  tell_health();
+  try_image_later();
+}
+
+void StorageHost::tell_health() {
+  StorageRole::Actions actions;
+  role_.image_failed(health_.failure(), actions);
+  run(actions);
+}
+
+// (An image that is counted on all the same is written to all the time: what that says, counts.)
+void StorageHost::try_image_later() {
+  executor_.after(health_.rest(), [this, alive = alive_, failure = image_failures_] {
+    if (!*alive || failure != image_failures_ || !health_.failure()) return;
+    if (role_.counted_on()) return try_image_later();
+    health_.try_again(executor_.monotonic_time());
+    tell_health();
+  });
 }
 
 void StorageHost::granted(std::uint64_t bytes) {

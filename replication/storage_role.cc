@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kOutlived = "the log has given up what this node's image lacks";
 constexpr const char* kStartingOver =
     "the log has given up what this node's image lacks: it is made anew";
+constexpr const char* kTriedAgain = "this node's image had failed, and is tried again";
 constexpr const char* kLacksSince =
     "this node's image lacks what only the logger can tell, which is away";
 
@@ -44,7 +45,10 @@ void StorageRole::refuse(ConnectionId to, ErrorCode code, std::string message, A
 }
 
 void StorageRole::hear(ConnectionId from, const OpenStorage& message, Actions& out) {
-  if (starting_over_) return refuse(from, ErrorCode::kUnavailable, kStartingOver, out);
+  if (starting_over_) {
+    const std::string why = failed_ ? std::string(", and its disk fails: ") + failed_->message : "";
+    return refuse(from, ErrorCode::kUnavailable, kStartingOver + why, out);
+  }
   const auto before = door_.current();
   const auto asked = door_.ask(from, message.epoch);
   if (asked == ParticipantDoor::Asked::kStale) {
@@ -82,7 +86,8 @@ void StorageRole::open_when_ready(Actions& out) {
   going_ = false;
   // (Who lacks what the logger had when it went can do nothing; its coordinator sees that, too.)
   if (!lacks_since()) out.emplace_back(LogIsAway{away_since_});
-  out.emplace_back(Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_}});
+  out.emplace_back(
+      Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_, failed_}});
 }
 
 void StorageRole::hear(ConnectionId from, const Resume& message, Actions& out) {
@@ -267,11 +272,21 @@ void StorageRole::settle(SequenceNumber settled, Actions& out) {
   commit_or_catch_up(out);
 }
 
-void StorageRole::durable(SequenceNumber sequence) {
+bool StorageRole::durable(SequenceNumber sequence) {
   CHECK(sequence <= committed_);
-  if (sequence <= durable_) return;
+  if (sequence <= durable_) return false;
   durable_ = sequence;
   progress_ = true;
+  return true;
+}
+
+// Who has left it alone begins anew with it.
+void StorageRole::image_failed(const std::optional<Error>& why, Actions& out) {
+  const bool is_back = failed_ && !why;
+  failed_ = why;
+  progress_ = true;
+  const auto heard = door_.heard();
+  if (is_back && heard && !going_) refuse(*heard, ErrorCode::kUnavailable, kTriedAgain, out);
 }
 
 void StorageRole::granted(std::uint64_t bytes) {
@@ -288,12 +303,12 @@ void StorageRole::fetched(const CatchUpProgress& progress) {
 
 void StorageRole::flush(Actions& out) {
   const auto heard = door_.heard();
-  if (!heard || !progress_) return;
+  if (!heard || !going_ || !progress_) return;
   progress_ = false;
   const std::uint64_t all = granted_ + rollback_bytes_;
   const std::uint64_t granted = all > prepared_bytes_resumed_ ? all - prepared_bytes_resumed_ : 0;
-  out.emplace_back(Send{
-      *heard, StorageProgress{volume_, door_.epoch(), resumed_, durable_, granted, catch_up_}});
+  out.emplace_back(Send{*heard, StorageProgress{volume_, door_.epoch(), resumed_, durable_, granted,
+                                                catch_up_, failed_}});
 }
 
 }  // namespace mariner::replication

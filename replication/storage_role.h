@@ -11,6 +11,10 @@
 //   coordinator says so: it says nothing to anybody until its image holds nothing, and then it has
 //   nothing.
 // - a rollback is not prepared: when it is settled, the history says what it changed.
+// - that its image has failed it says, and goes on: what is to become of it, its coordinator
+// judges,
+//   who knows of the others. When the image is to be tried again it ends a connection over which it
+//   was not resumed.
 #pragma once
 
 #include <deque>
@@ -87,8 +91,10 @@ class StorageRole {
   // The history does not have what a CatchUp asked for any more: caught_up() does not follow.
   void outlived(Actions& out);
   void started_over(Actions& out);
-  // Everything at or below is in the image on stable storage.
-  void durable(SequenceNumber sequence);
+  // Everything at or below is in the image on stable storage. True: that is more than before.
+  bool durable(SequenceNumber sequence);
+  // What ImageHealth makes of the image: why it has failed; nothing: it is to be counted on.
+  void image_failed(const std::optional<Error>& why, Actions& out);
   // Writes may be sent while they add up to less, by lag_bytes() of all that was ever prepared.
   void granted(std::uint64_t bytes);
 
@@ -144,7 +150,8 @@ class StorageRole {
   std::uint64_t rollback_bytes_ = 0;          // of these, of rollbacks
   std::uint64_t granted_ = 0;
   CatchUpProgress catch_up_;
-  bool progress_ = false;  // to be told
+  std::optional<Error> failed_;  // the image
+  bool progress_ = false;        // to be told
 };
 
 }  // namespace mariner::replication

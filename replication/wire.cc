@@ -111,6 +111,7 @@ void put(const StorageOpened& m, NodeMessage& out) {
   out.mutable_storage_opened()->set_epoch(m.epoch.value);
   out.mutable_storage_opened()->set_committed(m.committed.value);
   out.mutable_storage_opened()->set_durable(m.durable.value);
+  if (m.failed) put_failure(*m.failed, *out.mutable_storage_opened()->mutable_failure());
 }
 void put(const CaughtUp& m, NodeMessage& out) {
   out.mutable_caught_up()->set_epoch(m.epoch.value);
@@ -122,6 +123,7 @@ void put(const StorageProgress& m, NodeMessage& out) {
   progress.set_resumed(m.resumed.value);
   progress.set_durable(m.durable.value);
   progress.set_granted(m.granted);
+  if (m.failed) put_failure(*m.failed, *progress.mutable_failure());
   if (m.catch_up == CatchUpProgress{}) return;
   progress.set_missed_total_bytes(m.catch_up.total_bytes);
   progress.set_missed_left_bytes(m.catch_up.left_bytes);
@@ -339,17 +341,23 @@ Result<Envelope> parsed(std::string_view header, Payload payload) {
       back = FloorRaised{volume, {from.floor_raised().epoch()}, {from.floor_raised().time()}};
       break;
     case NodeMessage::kRoomWanted: back = RoomWanted{volume, {from.room_wanted().epoch()}}; break;
-    case NodeMessage::kStorageOpened:
-      back = StorageOpened{volume,
+    case NodeMessage::kStorageOpened: {
+      StorageOpened opened{volume,
                            {from.storage_opened().epoch()},
                            {from.storage_opened().committed()},
                            {from.storage_opened().durable()}};
+      if (from.storage_opened().has_failure()) {
+        opened.failed = failure_of(from.storage_opened().failure());
+        if (!opened.failed) return wrong("has an error code that there is not");
+      }
+      back = std::move(opened);
       break;
+    }
     case NodeMessage::kCaughtUp:
       back = CaughtUp{volume, {from.caught_up().epoch()}, {from.caught_up().through()}};
       break;
-    case NodeMessage::kProgress:
-      back = StorageProgress{
+    case NodeMessage::kProgress: {
+      StorageProgress progress{
           volume,
           {from.progress().epoch()},
           {from.progress().resumed()},
@@ -357,7 +365,13 @@ Result<Envelope> parsed(std::string_view header, Payload payload) {
           from.progress().granted(),
           {from.progress().missed_total_bytes(), from.progress().missed_left_bytes(),
            from.progress().missed_bytes_per_second()}};
+      if (from.progress().has_failure()) {
+        progress.failed = failure_of(from.progress().failure());
+        if (!progress.failed) return wrong("has an error code that there is not");
+      }
+      back = std::move(progress);
       break;
+    }
     case NodeMessage::kHardened: {
       Hardened hardened{
           volume, {from.hardened().epoch()}, {from.hardened().settled()}, std::nullopt};

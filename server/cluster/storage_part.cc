@@ -132,6 +132,7 @@ volume::Storage::Events StoragePart::storage_events() {
   events.apply_failed = [this](const Error& error) {
     if (events_.apply_failed) events_.apply_failed(error);
   };
+  events.image_failed = [this](const Error& error) { host_.image_failed(error); };
   events.fetched = [this](const replication::CatchUpProgress& progress) {
     host_.fetched(progress);
   };

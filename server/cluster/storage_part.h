@@ -42,7 +42,8 @@ class StoragePart {
     // Everything at or below is in the image. It is to be kept on stable storage: when `kept` says
     // that it is, the coordinator hears of it, and the log relies on it.
     UniqueFunction<void(SequenceNumber, volume::Done kept)> durable;
-    UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
+    // Will be tried again. What the image's own disk spoils, the host counts (image_health.h).
+    UniqueFunction<void(const Error&)> apply_failed;
     // The log has given up what the image lacks: it is made anew. That nothing is durable,
     // `durable` has been told before it is emptied.
     UniqueFunction<void()> starts_over;

@@ -96,5 +96,67 @@ TEST(StorageHost, CarriesOutWhatTheRoleWants) {
   EXPECT_EQ(said, Words{});
 }
 
+class FailingImage : public ::testing::Test {
+ protected:
+  void open() {
+    peer_ = host_.accept([this](const FromStorage& message) { said_.push_back(message); });
+    host_.received(peer_, OpenStorage{kVolume, {2}});
+    executor_.run_ready();
+  }
+  void fail_for(std::chrono::seconds time) {
+    for (; time.count() > 0; time -= std::chrono::seconds(1)) {
+      host_.image_failed({ErrorCode::kIo, "broken"});
+      executor_.advance(std::chrono::seconds(1));
+    }
+  }
+  template <typename T>
+  [[nodiscard]] const T& last() const {
+    return std::get<T>(said_.back());
+  }
+
+  test::ManualExecutor executor_;
+  Storage storage_{executor_};
+  StorageHost host_{{kVolume, {1}, {10}}, executor_, storage_, storage_};
+  ConnectionId peer_;
+  std::vector<FromStorage> said_;
+};
+
+TEST_F(FailingImage, IsToldOfAndStaysSoWhileItIsNeeded) {
+  open();
+  host_.received(peer_, Resume{kVolume, {2}, {12}});
+  storage_.caught_up();
+  fail_for(std::chrono::seconds(5));
+  EXPECT_FALSE(host_.image_failure());
+  fail_for(std::chrono::seconds(7));
+  EXPECT_TRUE(host_.image_failure());
+  EXPECT_EQ(last<StorageProgress>().failed->message, "broken");
+  executor_.advance(std::chrono::hours(2));
+  EXPECT_TRUE(host_.image_failure()) << "it is written to all the time";
+  host_.durable({12});
+  executor_.run_ready();
+  EXPECT_FALSE(host_.image_failure());
+  EXPECT_FALSE(last<StorageProgress>().failed);
+  EXPECT_EQ(last<StorageProgress>().durable, SequenceNumber{12});
+}
+
+TEST_F(FailingImage, ThatIsLeftAloneIsTriedAgain) {
+  fail_for(std::chrono::seconds(12));
+  EXPECT_TRUE(host_.image_failure());
+  open();
+  EXPECT_EQ(last<StorageOpened>().failed->message, "broken");
+  executor_.advance(std::chrono::seconds(15));
+  EXPECT_EQ(last<Refused>().error.code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(host_.image_failure());
+  host_.closed(peer_);
+  open();
+  EXPECT_FALSE(last<StorageOpened>().failed);
+  fail_for(std::chrono::seconds(1));
+  EXPECT_TRUE(host_.image_failure()) << "one more is enough";
+  executor_.advance(std::chrono::seconds(20));
+  EXPECT_TRUE(host_.image_failure()) << "it is left alone for longer";
+  executor_.advance(std::chrono::seconds(20));
+  EXPECT_FALSE(host_.image_failure());
+}
+
 }  // namespace
 }  // namespace mariner::replication

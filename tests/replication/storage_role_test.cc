@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/replication/role_actions.h"
 
 namespace mariner::replication {
@@ -312,6 +314,42 @@ TEST_F(StorageRoleTest, WhoStartsOverIsOpenedWhenItHas) {
   role_.started_over(out);
   EXPECT_TRUE(only<StorageRole::Promise>(hear(kSecond, OpenStorage{kVolume, {6}})).has_value());
   EXPECT_EQ(sent<StorageOpened>(promised(6))->committed, SequenceNumber{0});
+}
+
+TEST_F(StorageRoleTest, AnImageThatHasFailedIsToldOfAndGoesOn) {
+  open(kFirst, 10);
+  EXPECT_FALSE(progress()->failed);
+  StorageRole::Actions out;
+  role_.image_failed(Error{ErrorCode::kIo, "broken"}, out);
+  EXPECT_TRUE(out.empty()) << "what is to become of it, the coordinator says";
+  EXPECT_EQ(progress()->failed->message, "broken");
+  EXPECT_TRUE(only<StorageRole::Prepare>(hear(kFirst, write_of(11, 10))).has_value());
+  role_.image_failed({}, out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_FALSE(progress()->failed);
+}
+
+TEST_F(StorageRoleTest, WhoIsLeftAloneSaysNothingUntilItsImageIsTriedAgain) {
+  StorageRole::Actions out;
+  role_.image_failed(Error{ErrorCode::kIo, "broken"}, out);
+  hear(kFirst, OpenStorage{kVolume, {5}});
+  EXPECT_EQ(sent<StorageOpened>(promised(5))->failed->message, "broken");
+  role_.granted(77);
+  EXPECT_FALSE(progress().has_value()) << "nothing was resumed";
+  EXPECT_FALSE(role_.counted_on());
+  role_.image_failed({}, out);
+  EXPECT_EQ(sent<Refused>(out)->error.code, ErrorCode::kUnavailable);
+  hear(kSecond, OpenStorage{kVolume, {5}});
+  EXPECT_FALSE(role_.heard() == kFirst);
+}
+
+TEST_F(StorageRoleTest, WhoCannotStartOverSaysWhy) {
+  open(kFirst, 20);
+  hear(kFirst, Resume{kVolume, {5}, {30}, true});
+  StorageRole::Actions out;
+  role_.image_failed(Error{ErrorCode::kIo, "broken"}, out);
+  const auto refused = sent<Refused>(hear(kSecond, OpenStorage{kVolume, {5}}));
+  EXPECT_NE(refused->error.message.find("broken"), std::string::npos) << refused->error.message;
 }
 
 TEST_F(StorageRoleTest, WhenTheLogIsLostTheImageIsToHoldWhatLiesBesideIt) {

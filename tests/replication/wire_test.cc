@@ -90,6 +90,13 @@ TEST(Wire, EveryMessageComesAsItWasSent) {
   EXPECT_EQ(progress.catch_up, CatchUpProgress{});
   EXPECT_EQ(back(StorageProgress{kVolume, kEpoch, {5}, {4}, 0, {9, 8, 7}}).catch_up,
             (CatchUpProgress{9, 8, 7}));
+  const Error broken{ErrorCode::kIo, "the disk is broken"};
+  EXPECT_FALSE(storage.failed);
+  EXPECT_FALSE(progress.failed);
+  EXPECT_EQ(back(StorageOpened{kVolume, kEpoch, {5}, {4}, broken}).failed->message, broken.message);
+  const StorageProgress failing = back(StorageProgress{kVolume, kEpoch, {5}, {4}, 0, {}, broken});
+  EXPECT_EQ(failing.failed->code, ErrorCode::kIo);
+  EXPECT_EQ(failing.failed->message, broken.message);
   const Refused refused = back(Refused{kVolume, {8}, {ErrorCode::kStaleEpoch, "over"}});
   EXPECT_EQ(refused.promised, Epoch{8});
   EXPECT_EQ(refused.error.code, ErrorCode::kStaleEpoch);

@@ -305,6 +305,68 @@ TEST_F(StoragePartTest, AnImageThatCannotBeWrittenIsSaidAndTriedAgain) {
   EXPECT_EQ(image(), "a000");
 }
 
+TEST_F(StoragePartTest, ADiskThatFailsAgainAndAgainIsToldOf) {
+  make();
+  resume(0);
+  write(1, {{0}, {1}}, 'a');
+  commit(1);
+  disk_.fail_writes(1000, test::FaultyDisk::Remains::kNothing);
+  advance(9s);
+  EXPECT_FALSE(said<replication::StorageProgress>()->failed);
+  advance(6s);
+  ASSERT_TRUE(said<replication::StorageProgress>()->failed);
+  EXPECT_EQ(said<replication::StorageProgress>()->failed->code, ErrorCode::kIo);
+  EXPECT_TRUE(part_->host().image_failure());
+  disk_.fail_writes(0, test::FaultyDisk::Remains::kNothing);
+  advance(2s);
+  EXPECT_EQ(durable_, SequenceNumber{1});
+  EXPECT_FALSE(said<replication::StorageProgress>()->failed);
+  EXPECT_FALSE(part_->host().image_failure());
+}
+
+// That is just when no image must be done without.
+TEST_F(StoragePartTest, ALogThatTakesNoBeforeImagesIsNoFaultOfTheImage) {
+  disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
+  make(7, Epoch{4});
+  resume(7);
+  write(8, {{1}, {1}}, 'a');
+  commit(8);
+  for (int second = 0; second < 60; ++second) {
+    executor_.advance(1s);
+    while (!history_.locates.empty()) {
+      AskedHistory::next(history_.locates)
+          .done(volume::History::Located{{{{{1}, {1}}, volume::PastRun::Source::kBase, false, {}}},
+                                         {}});
+      executor_.run_ready();
+    }
+    while (!history_.before_images.empty()) {
+      AskedHistory::next(history_.before_images)
+          .done(Error{ErrorCode::kNoSpace, "the log is full"});
+      executor_.run_ready();
+    }
+  }
+  EXPECT_GT(failures_, 10);
+  EXPECT_FALSE(part_->host().image_failure());
+  EXPECT_FALSE(said<replication::StorageProgress>()->failed);
+}
+
+// Nor is a logger that is away, or does not answer.
+TEST_F(StoragePartTest, AHistoryThatIsAwayIsNoFaultOfTheImage) {
+  make(7, Epoch{4});
+  resume(7);
+  write(8, {{1}, {1}}, 'a');
+  commit(8);
+  for (int second = 0; second < 60; ++second) {
+    executor_.advance(1s);
+    while (!history_.locates.empty()) {
+      AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "it is away"});
+      executor_.run_ready();
+    }
+  }
+  EXPECT_FALSE(part_->host().image_failure());
+  advance(3s);
+}
+
 TEST_F(StoragePartTest, WhatIsUnderWayIsWaitedForAtTheEnd) {
   make();
   resume(0);
