@@ -148,6 +148,8 @@ void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {
     if (events_.writes_wait) events_.writes_wait(waits->why);
   } else if (auto* given_up = std::get_if<CoordinatorRole::GivenUp>(&action)) {
     if (events_.given_up) events_.given_up(*given_up);
+  } else if (auto* failed = std::get_if<CoordinatorRole::ImageFailed>(&action)) {
+    if (events_.image_failed) events_.image_failed(*failed);
   } else if (auto* hand_over = std::get_if<CoordinatorRole::HandOver>(&action)) {
     if (events_.hand_over) events_.hand_over(hand_over->to);
   } else if (std::holds_alternative<CoordinatorRole::Ready>(action)) {

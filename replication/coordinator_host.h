@@ -47,7 +47,9 @@ class CoordinatorHost final : public Replicator {
     // The logger is away, and writes wait for it, because of this. Told again and again.
     UniqueFunction<void(const Error&)> writes_wait{};
     UniqueFunction<void(const CoordinatorRole::GivenUp&)> given_up{};
-    // That node is to coordinate: this one's journal has lost what hosts were told is kept.
+    UniqueFunction<void(const CoordinatorRole::ImageFailed&)> image_failed{};
+    // That node is to coordinate: this one's journal has lost what hosts were told is kept (then it
+    // never gets ready), or its image has failed (then if that node can). Told again and again.
     UniqueFunction<void(NodeId)> hand_over{};
   };
 

@@ -17,6 +17,7 @@ void CoordinatorRole::storage_connected(NodeId node, Actions& out) {
   if (phase_ == Phase::kOver || found == storages_.end()) return;
   found->second.link = Link::kOpening;
   found->second.caught_up = false;
+  found->second.held = false;
   found->second.told_lost = false;
   if (phase_ == Phase::kServing) open_storage(node, out);
 }
@@ -26,6 +27,7 @@ void CoordinatorRole::storage_disconnected(NodeId node, VersionTime now, Actions
   if (phase_ == Phase::kOver || found == storages_.end()) return;
   found->second.link = Link::kDown;
   found->second.caught_up = false;
+  found->second.held = false;
   hardening_.reset();
   choose_beside(now, out);
   update_grant(now, out);
@@ -35,6 +37,7 @@ void CoordinatorRole::drop_storage(StorageLink& storage, NodeId node, Error why,
                                    Actions& out) {
   storage.link = Link::kDown;
   storage.caught_up = false;
+  storage.held = false;
   hardening_.reset();
   out.emplace_back(Disconnect{node, std::move(why)});
   choose_beside(now, out);
@@ -54,6 +57,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
                            VersionTime now, Actions& out) {
   if (outlasts_log(storage, node, message, out)) return;
   storage.opened = true;
+  storage.failed = message.failed;
   // Both storage nodes had that much before the logger was gone without: this one's was set up
   // anew.
   storage.lacks_since = away_ && message.committed < away_->since;
@@ -82,6 +86,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
   }
   storage.laps = 0;
   storage.catch_up = {};
+  if (hold(storage, node, lacks)) return;
   if (lacks && !rebuildable(node)) {
     return drop_storage(
         storage, node,
@@ -157,6 +162,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
         now, out);
   }
   storage.catch_up = message.catch_up;
+  storage.failed = message.failed;
   if (storage.link == Link::kLeftOut) {
     // (All that is under way is sent to it at once.)
     const std::uint64_t room =
@@ -186,8 +192,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const Refused& mes
 // Another node has what its image would be built anew from.
 bool CoordinatorRole::rebuildable(NodeId node) const {
   return std::ranges::any_of(storages_, [&](const auto& each) {
-    return each.first != node && each.second.link == Link::kOpen &&
-           each.second.durable >= writes_->frontier();
+    return each.first != node && works(each.second) && each.second.durable >= writes_->frontier();
   });
 }
 
@@ -221,10 +226,10 @@ void CoordinatorRole::watch_absence(NodeId node, StorageLink& storage,
   const std::chrono::nanoseconds is_away = monotonic - *storage.away_since;
   const bool too_long = is_away >= options_.absent_max;
   if (!too_long && !(room_wanted_ && is_away >= options_.absent_for_room)) return;
-  // What it lacks another image is to have: one that is there. Of one that was there nobody knows
-  // whether it comes back with what it had.
+  // What it lacks another image is to have: one that is there, and works. Of one that was there
+  // nobody knows whether it comes back with what it had.
   if (!std::ranges::any_of(storages_, [node](const auto& each) {
-        return each.first != node && each.second.link == Link::kOpen;
+        return each.first != node && works(each.second);
       })) {
     return;
   }
@@ -394,7 +399,10 @@ void CoordinatorRole::tell_settled(StorageLink& storage, NodeId node, Actions& o
 void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, Actions& out) {
   if (phase_ != Phase::kServing) return;
   if (!away_) {
-    for (auto& [node, storage] : storages_) watch_absence(node, storage, monotonic, out);
+    for (auto& [node, storage] : storages_) {
+      if (!changing_) watch_image(node, storage, now, monotonic, out);
+      watch_absence(node, storage, monotonic, out);
+    }
   }
   room_wanted_ = false;
   if (!away_ && !changing_ && logs_.begin()->second.link == Link::kOpen &&

@@ -24,6 +24,11 @@
 // served from goes over to it. Until it does, the one before counts: it is not left out, and the
 // frontier waits for it.
 //
+// A storage node whose image has failed (image_health.h) is gone for this volume: it is let go of,
+// and left alone until it is to be tried again; the frontier, and its image, fare as those of a
+// node that is away. Not while it is needed: while no other image works and has what the log has
+// given up. From this node's own image reads are served, so the other node is to coordinate then.
+//
 // When the logger stays away, everything settled is made durable at both storage nodes, and the
 // record is to say so (ChangeLogs): in the epoch that follows, the storage nodes' journals take the
 // logger's place, until it has come back and has everything (PROTOCOL.md section 7). From the
@@ -124,8 +129,16 @@ class CoordinatorRole {
     NodeId node;
     bool for_room = false;  // the log would have been full
   };
-  // This node's journal was set up anew, and that node has in its own what was acknowledged: it is
-  // to coordinate. Told again and again; this role never gets ready.
+  // The image of a storage node has failed. `let_go`: it is done without; otherwise it is needed,
+  // and the log gives up nothing that it lacks. Told when either comes to be.
+  struct ImageFailed {
+    NodeId node;
+    Error why;
+    bool let_go = false;
+  };
+  // This node's journal was set up anew, and that node has in its own what was acknowledged; this
+  // role never gets ready then. Or, ready: this node's image has failed, and that one's has not. It
+  // is to coordinate. Told again and again.
   struct HandOver {
     NodeId to;
   };
@@ -135,8 +148,9 @@ class CoordinatorRole {
   struct Superseded {
     Epoch by;
   };
-  using Action = std::variant<ToLog, ToStore, Disconnect, DisconnectLogger, FetchLogged, ChangeLogs,
-                              WritesWait, GivenUp, HandOver, Ready, Superseded, Answer, Settled>;
+  using Action =
+      std::variant<ToLog, ToStore, Disconnect, DisconnectLogger, FetchLogged, ChangeLogs,
+                   WritesWait, GivenUp, ImageFailed, HandOver, Ready, Superseded, Answer, Settled>;
   using Actions = std::vector<Action>;
 
   CoordinatorRole(const Start& start, const Options& options);
@@ -177,6 +191,8 @@ class CoordinatorRole {
   [[nodiscard]] SequenceNumber durable_at(NodeId node) const;
   // How far it is with what it missed, as it has said.
   [[nodiscard]] CatchUpProgress catch_up_of(NodeId node) const;
+  // Why its image cannot be counted on, as it has said last; nothing: it can, as far as is known.
+  [[nodiscard]] std::optional<Error> image_failure(NodeId node) const;
   // Everything at or below is durable or void; 0 before the log was opened.
   [[nodiscard]] SequenceNumber settled() const { return settled_; }
   // From ready() on.
@@ -210,7 +226,11 @@ class CoordinatorRole {
     bool lacks_since = false;  // what the logger, which is away, had when it went
     std::uint32_t laps = 0;    // that it was left out in while it caught up
     std::optional<std::chrono::nanoseconds> away_since;  // as ticks have seen it
-    bool absent = false;  // for too long: the frontier does not wait for it
+    bool absent = false;              // for too long: the frontier does not wait for it
+    std::optional<Error> failed;      // its image
+    bool held = false;                // ... and it is open, and left alone
+    std::optional<bool> told_let_go;  // ImageFailed
+    std::optional<std::chrono::nanoseconds> handed_over;  // when HandOver was told last
   };
   struct LogLink {
     Link link = Link::kDown;
@@ -282,6 +302,15 @@ class CoordinatorRole {
   [[nodiscard]] bool rebuildable(NodeId node) const;
   void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic,
                      Actions& out);
+  [[nodiscard]] static bool works(const StorageLink& storage);
+  [[nodiscard]] std::optional<NodeId> in_its_place(NodeId node) const;
+  [[nodiscard]] bool is_own(NodeId node) const { return candidates_.empty() && node == beside_; }
+  bool hold(StorageLink& storage, NodeId node, bool lacks);
+  void watch_image(NodeId node, StorageLink& storage, VersionTime now,
+                   std::chrono::nanoseconds monotonic, Actions& out);
+  void watch_held(NodeId node, StorageLink& storage, VersionTime now, Actions& out);
+  void tell_failed(NodeId node, StorageLink& storage, bool let_go, Actions& out);
+  void hand_over(NodeId to, StorageLink& storage, std::chrono::nanoseconds monotonic, Actions& out);
   void resume(StorageLink& storage, NodeId node, std::uint64_t grant, VersionTime now,
               Actions& out);
   [[nodiscard]] std::uint64_t unsettled_bytes() const;

@@ -52,9 +52,13 @@ struct TargetPart::Term final : public volume::CurrentReader {
                   [&part](const replication::CoordinatorRole::GivenUp& which) {
                     if (part.events_.given_up) part.events_.given_up(which);
                   },
+              .image_failed =
+                  [&part](const replication::CoordinatorRole::ImageFailed& which) {
+                    if (part.events_.image_failed) part.events_.image_failed(which);
+                  },
               .hand_over =
                   [&part, epoch = record.epoch](replication::NodeId to) {
-                    part.later_in(epoch, [&part, to] { part.election_->hand_over(to); });
+                    part.later_in(epoch, [&part, to] { part.hand_over(to); });
                   }}),
         elsewhere(role != nullptr ? nullptr
                                   : std::make_unique<RemoteCurrent>(
@@ -213,6 +217,11 @@ Result<void> TargetPart::check_nodes(const manager::VolumeRecord& record) const 
     return unfit("says that the logger is away, and this node has no journal ([log] disks)");
   }
   return {};
+}
+
+// Who never gets ready serves nothing: anybody else can only do better.
+void TargetPart::hand_over(replication::NodeId to) {
+  if (!term_->host.role().ready() || may_follow(to)) election_->hand_over(to);
 }
 
 void TargetPart::end_term() {

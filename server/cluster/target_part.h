@@ -66,6 +66,7 @@ class TargetPart {
     // The logger is away, and writes wait for it, because of this. Told again and again.
     UniqueFunction<void(const Error&)> writes_wait{};
     UniqueFunction<void(const replication::CoordinatorRole::GivenUp&)> given_up{};
+    UniqueFunction<void(const replication::CoordinatorRole::ImageFailed&)> image_failed{};
   };
 
   TargetPart(const Options& options, const Parts& parts, Events events);
@@ -104,6 +105,7 @@ class TargetPart {
   void elected(const manager::VolumeRecord& record);
   void later_in(Epoch epoch, UniqueFunction<void()> work);
   void prepare(Epoch epoch);
+  void hand_over(replication::NodeId to);
   void end_term();
   void drop_ended();
   void tell_later();

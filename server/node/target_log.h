@@ -30,11 +30,22 @@ inline void log_events(cluster::TargetPart::Events& events, Log& log, const std:
   events.given_up = [&log, volume](const replication::CoordinatorRole::GivenUp& which) {
     log.warning(
         which.for_room
-            ? "the log needs room: what the image of a storage node that is away lacks is no "
-              "longer kept for it; it is built anew if the log gives that up before it is back"
-            : "a storage node has been away for absent_max: what its image lacks is no longer kept "
-              "for it; it is built anew if the log gives that up before it is back",
+            ? "the log needs room: what the image of a storage node that is away, or whose image "
+              "has failed, lacks is no longer kept for it; it is built anew if the log gives that "
+              "up before it is back"
+            : "a storage node has been away, or its image has not worked, for absent_max: what the "
+              "image lacks is no longer kept for it; it is built anew if the log gives that up "
+              "before it is back",
         {{"volume", volume}, {"node_id", which.node.value}});
+  };
+  events.image_failed = [&log, volume](const replication::CoordinatorRole::ImageFailed& which) {
+    log.error(
+        which.let_go
+            ? "an image of a volume has failed, and is done without: the volume is degraded; the "
+              "image is tried again by itself, and built anew if it must be"
+            : "an image of a volume has failed, and is needed all the same: the log gives up "
+              "nothing that it lacks, and writes wait when the log is full",
+        {{"volume", volume}, {"node_id", which.node.value}, {"error", to_string(which.why)}});
   };
   events.failed = [&log, volume](const Error& error) {
     log.error("a volume cannot be coordinated", {{"volume", volume}, {"error", to_string(error)}});
