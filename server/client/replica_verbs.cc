@@ -35,6 +35,7 @@ std::string distance_of(const api::Replica& replica) {
     return fmt::format("everything up to #{} is settled", replica.settled());
   }
   std::string text = fmt::format("#{} in the image", replica.durable());
+  if (!replica.failure().empty()) return "image failed: " + replica.failure() + "; " + text;
   if (replica.missed_total_bytes() > 0) return missed_of(replica) + "; " + text;
   if (replica.lag_bytes() > 0) {
     text += fmt::format(", {} waiting for it", format_size(replica.lag_bytes()));
@@ -50,6 +51,11 @@ std::string progress_of(const api::Replica& replica) {
   return text;
 }
 
+std::string replicated_state(const api::ReplicatedVolume& volume) {
+  const std::string state = volume.state().empty() ? "-" : volume.state();
+  return volume.degraded().empty() ? state : state + ", degraded";
+}
+
 Result<ExitCode> show_replicas(Context& context, const NoOptions&) {
   const auto cluster = context.client().cluster_status();
   if (!cluster) return cluster.error();
@@ -61,8 +67,8 @@ Result<ExitCode> show_replicas(Context& context, const NoOptions&) {
       const auto once = [first](std::string text) { return first ? text : std::string(); };
       table.add({once(volume.name()), once(std::to_string(volume.epoch())),
                  once(volume.coordinator().empty() ? "-" : volume.coordinator()),
-                 once(volume.state().empty() ? "-" : volume.state()), replica.role(),
-                 replica.node(), progress_of(replica)});
+                 once(replicated_state(volume)), replica.role(), replica.node(),
+                 progress_of(replica)});
       first = false;
     }
   }

@@ -127,6 +127,10 @@ Result<ExitCode> create(Context& context, const CreateOptions& options) {
   return ExitCode::kDone;
 }
 
+std::string state_text(const api::Volume& volume) {
+  return volume.degraded().empty() ? volume.state() : volume.state() + ", degraded";
+}
+
 Result<ExitCode> list_volumes(Context& context, const NoOptions&) {
   const auto volumes = context.client().volume_list();
   if (!volumes) return volumes.error();
@@ -134,8 +138,8 @@ Result<ExitCode> list_volumes(Context& context, const NoOptions&) {
   Table table({"NAME", ">SIZE", "STATE", "WINDOW", "OLDEST", "NEWEST", ">HISTORY", ">SESSIONS",
                ">VIEWS", ">MARKS"});
   for (const auto& volume : volumes->volumes()) {
-    table.add({volume.name(), format_size(volume.size_bytes()), volume.state(), window_text(volume),
-               context.short_time(volume.oldest().time_ns()),
+    table.add({volume.name(), format_size(volume.size_bytes()), state_text(volume),
+               window_text(volume), context.short_time(volume.oldest().time_ns()),
                context.short_time(volume.newest().time_ns()), format_size(volume.history_bytes()),
                std::to_string(volume.sessions()), std::to_string(volume.views()),
                std::to_string(volume.marks())});
@@ -158,9 +162,10 @@ Result<ExitCode> show_volume(Context& context, const std::string& name) {
   Facts facts;
   facts.add("name", volume->name());
   facts.add("state", volume->restoring()
-                         ? volume->state() + ", restoring a rollback in the background"
-                         : volume->state());
+                         ? state_text(*volume) + ", restoring a rollback in the background"
+                         : state_text(*volume));
   if (!volume->failure().empty()) facts.add("failure", volume->failure());
+  if (!volume->degraded().empty()) facts.add("degraded", volume->degraded());
   if (volume->has_restore()) facts.add("rollback", restoring_text(volume->restore()));
   facts.add("size",
             fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));

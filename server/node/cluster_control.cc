@@ -99,6 +99,7 @@ api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
     out.set_sessions(
         static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(volume.iqn)));
   }
+  out.set_degraded(degraded(meta, &volume));
   if (volume.storage != nullptr) {
     out.set_unapplied_bytes(volume.storage->storage().lag_bytes());
     out.set_restoring(volume.storage->storage().restoring());
@@ -201,10 +202,34 @@ void ClusterControl::fill_logger(const meta::Volume& meta, const ClusterVolume* 
   }
 }
 
+// Of its own image a node knows best, of others the coordinator.
+std::optional<Error> ClusterControl::image_failure(std::uint32_t node,
+                                                   const ClusterVolume* here) const {
+  if (here == nullptr) return std::nullopt;
+  if (node == node_.self_.value && here->storage != nullptr) {
+    return here->storage->host().image_failure();
+  }
+  const bool coordinates = here->target != nullptr && here->target->coordinator() != nullptr;
+  if (!coordinates) return std::nullopt;
+  return here->target->coordinator()->role().image_failure({node});
+}
+
+std::string ClusterControl::degraded(const meta::Volume& meta, const ClusterVolume* here) const {
+  std::string out;
+  for (const std::uint32_t node : meta.cluster().storages()) {
+    const std::optional<Error> why = image_failure(node, here);
+    if (!why) continue;
+    if (!out.empty()) out += "; ";
+    out += "the image of node " + name_of(node) + " has failed: " + why->message;
+  }
+  return out;
+}
+
 void ClusterControl::fill_storage(std::uint32_t node, const ClusterVolume* here,
                                   api::Replica& out) const {
   out.set_role("storage");
   out.set_node(name_of(node));
+  if (const auto why = image_failure(node, here)) out.set_failure(why->message);
   if (here == nullptr) return;
   if (node == node_.self_.value && here->storage != nullptr) {
     out.set_known(true);
@@ -236,6 +261,7 @@ api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) cons
   }
   const ClusterVolume* const here = node_.volumes_->find(meta.name());
   if (here != nullptr && here->target != nullptr) out.set_state(target_state(*here->target));
+  out.set_degraded(degraded(meta, here));
   api::Replica& logger = *out.add_replicas();
   fill_logger(meta, here, logger);
   // (Who coordinates may have read the record before it has ended the epoch before.)
@@ -296,6 +322,10 @@ void ClusterControl::examine(const api::ReplicatedVolume& volume, api::DoctorAns
            "its logger " + replica.node() + " is away; the storage nodes keep what is written",
            "bring the logger back: writes wait when the journals are full, and the past cannot be "
            "asked until then");
+    } else if (!replica.failure().empty()) {
+      find("error", "its image at " + replica.node() + " has failed: " + replica.failure(),
+           "mend or replace the disk of that node's images: it is tried again by itself, and built "
+           "anew if it must be");
     } else if (replica.known() && replica.role() == "storage" && !replica.caught_up()) {
       find("warning", replica.node() + " does not have all of it",
            "bring the node back, or wait until it has fetched what it missed (mariner replica "

@@ -80,6 +80,9 @@ class ClusterControl final : public admin::Control {
 
  private:
   [[nodiscard]] api::Volume to_api(const ClusterVolume& volume) const;
+  [[nodiscard]] std::optional<Error> image_failure(std::uint32_t node,
+                                                   const ClusterVolume* here) const;
+  [[nodiscard]] std::string degraded(const meta::Volume& meta, const ClusterVolume* here) const;
   [[nodiscard]] api::ReplicatedVolume replicas_of(const meta::Volume& meta) const;
   void fill_logger(const meta::Volume& meta, const ClusterVolume* here, api::Replica& out) const;
   void examine(const api::ReplicatedVolume& volume, api::DoctorAnswer& out) const;

@@ -93,7 +93,10 @@ std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& v
   for (const ClusterNodeConfig& node : config_.cluster.nodes) {
     if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
     const bool master = host->role().reads_from() == replication::NodeId{node.id};
-    out.push_back({node.name, master ? "master" : "mirror", host->lag({node.id})});
+    out.push_back({.replica = node.name,
+                   .role = master ? "master" : "mirror",
+                   .lag = host->lag({node.id}),
+                   .failed = host->role().image_failure({node.id}).has_value()});
   }
   return out;
 }

@@ -43,6 +43,7 @@ enum Family : std::size_t {
   kIndexLookup,
   kCommitLag,
   kReplicaLag,
+  kReplicaFailed,
   kSessions,
   kLoginFailures,
   kLoginLimitRefusals,
@@ -120,6 +121,10 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
     {"mariner_replica_lag_seconds", MetricType::Gauge,
      "How long the image of a storage node of the cluster has lacked something that was "
      "acknowledged, as the volume's coordinator knows."},
+    {"mariner_replica_failed", MetricType::Gauge,
+     "1: the disk of a storage node's image fails, and the image is not counted on, as the "
+     "volume's "
+     "coordinator knows."},
     {"mariner_iscsi_sessions", MetricType::Gauge, "iSCSI sessions logged in."},
     {"mariner_login_failures_total", MetricType::Counter, "iSCSI logins that were refused."},
     {"mariner_login_limit_refusals_total", MetricType::Counter,
@@ -245,9 +250,9 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
   to.value(kCommitLag, labels,
            static_cast<double>(volume.commit_lag.count()) * kSecondsPerNanosecond);
   for (const ReplicaMetrics& each : volume.replicas) {
-    to.value(kReplicaLag,
-             {{"volume", volume.volume}, {"replica", each.replica}, {"role", each.role}},
-             static_cast<double>(each.lag.count()) * kSecondsPerNanosecond);
+    const Labels replica{{"volume", volume.volume}, {"replica", each.replica}, {"role", each.role}};
+    to.value(kReplicaLag, replica, static_cast<double>(each.lag.count()) * kSecondsPerNanosecond);
+    to.value(kReplicaFailed, replica, each.failed ? 1 : 0);
   }
   for (const MulticastReceiverMetrics& each : volume.multicast) {
     to.value(kMulticastAdmitted, {{"volume", volume.volume}, {"replica", each.replica}},

@@ -60,6 +60,7 @@ struct ReplicaMetrics {
   std::string replica;             // its name
   std::string role;                // "master": beside the coordinator; "mirror"
   std::chrono::nanoseconds lag{};  // how long its image has lacked something acknowledged
+  bool failed = false;             // its image cannot be counted on: its disk fails
 };
 
 // A node that is to get the writes of a volume that is coordinated here by multicast.

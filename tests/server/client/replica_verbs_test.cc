@@ -66,6 +66,17 @@ TEST_F(ReplicaVerbs, StatusShowsHowFarANodeIsWithWhatItMissed) {
   EXPECT_THAT(out, HasSubstr("4 GiB of 10 GiB (40 %), 100 MiB/s, about 1m2s left; #310"));
 }
 
+TEST_F(ReplicaVerbs, StatusShowsAnImageThatHasFailed) {
+  control.cluster.mutable_volumes(0)->set_degraded("the image of node b has failed: broken");
+  api::Replica& mirror = *control.cluster.mutable_volumes(0)->mutable_replicas(2);
+  mirror.set_known(true);
+  mirror.set_durable(310);
+  mirror.set_failure("broken");
+  run({"replica", "status"});
+  EXPECT_THAT(out, HasSubstr("serving, degraded"));
+  EXPECT_THAT(out, HasSubstr("image failed: broken; #310 in the image"));
+}
+
 TEST_F(ReplicaVerbs, StatusShowsWhichWayWritesGo) {
   control.cluster.mutable_volumes(0)->mutable_replicas(0)->set_payloads("multicast");
   control.cluster.mutable_volumes(0)->mutable_replicas(2)->set_payloads("connection");

@@ -138,6 +138,15 @@ TEST(Metrics, TheReplicasOfAVolumeOfACluster) {
                         "3\n"));
 }
 
+TEST(Metrics, WhoseImageHasFailed) {
+  const auto text =
+      metrics_text({.volumes = {{.volume = "db1",
+                                 .replicas = {{"a", "master", 0ms}, {"b", "mirror", 3s, true}}}}});
+  EXPECT_THAT(
+      text, HasSubstr("mariner_replica_failed{volume=\"db1\",replica=\"a\",role=\"master\"} 0\n"
+                      "mariner_replica_failed{volume=\"db1\",replica=\"b\",role=\"mirror\"} 1\n"));
+}
+
 TEST(Metrics, Multicast) {
   const auto text = metrics_text(
       {.volumes = {{.volume = "db1", .multicast = {{"b", true}, {"c", false}}}},
