@@ -18,11 +18,14 @@ std::string told(const ClusterSim::Totals& totals) {
              "seeds: {} runs, {} virtual seconds, {} faults, {} epochs; {} writes acknowledged, {} "
              "reads ({} of a target that stores nothing), {} moments opened; {} times without a "
              "logger, with {} writes; {} logs lost; {} storage disks replaced ({} of them all that "
-             "was kept, with one other); given up by the log {} times\n",
+             "was kept, with one other); given up by the log {} times; images that failed were "
+             "done "
+             "without {} times, needed {} times\n",
              totals.runs, totals.seconds, totals.faults, totals.epochs, totals.acknowledged,
              totals.reads, totals.reads_elsewhere, totals.moments, totals.times_away,
              totals.acknowledged_away, totals.logs_lost, totals.disks_replaced,
-             totals.journals_replaced, totals.given_up) +
+             totals.journals_replaced, totals.given_up, totals.images_let_go,
+             totals.images_failed) +
          fmt::format(
              "seeds with multicast: {} runs; of {} frames with a payload for several nodes {} had "
              "it by multicast, {} frames carried theirs; {} KiB repaired; nodes admitted {} times, "
@@ -43,6 +46,8 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
   EXPECT_GT(totals.disks_replaced, 0);
   EXPECT_GT(totals.journals_replaced, 0);
   EXPECT_GT(totals.given_up, 0);
+  EXPECT_GT(totals.images_let_go, 0);
+  EXPECT_GT(totals.images_failed, 0);
   EXPECT_GT(totals.reads_elsewhere, 0);
   // Most of what several are to get, although multicast is at its worst.
   EXPECT_GT(totals.bus.referring, totals.bus.shared / 2);
@@ -79,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted::kCommittedBeforeCaughtUp, Planted::kNotStartedOver,
                       Planted::kBuiltFromLogAlone, Planted::kEmptyJournalCounts,
                       Planted::kReadFromAnyImage, Planted::kHandedOnIncomplete,
-                      Planted::kPayloadReused, Planted::kStreamReused),
+                      Planted::kPayloadReused, Planted::kStreamReused, Planted::kFailedWriteCounts),
     [](const auto& each) { return "Number" + std::to_string(static_cast<int>(each.param)); });
 
 }  // namespace

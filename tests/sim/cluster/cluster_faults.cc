@@ -26,7 +26,7 @@ void ClusterSim::fault() {
   const auto lasts = std::chrono::milliseconds(
       below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
   const std::string at = " node " + std::to_string(node);
-  switch (below(15)) {
+  switch (below(16)) {
     case 0:
     case 1:
     case 2:
@@ -139,6 +139,16 @@ void ClusterSim::fault() {
       ++given_up_;
       return;
     }
+    case 14: {
+      const std::uint32_t where = 1 + static_cast<std::uint32_t>(below(2));
+      Life* life = machine(where).life.get();
+      if (life == nullptr) return;
+      say("the disk of an image fails at node " + std::to_string(where));
+      SimStorage& storage = life->storages[below(kVolumes)]->storage;
+      storage.set_failing(true);
+      machine(where).node.after(lasts, [&storage] { storage.set_failing(false); });
+      return;
+    }
     default: {
       say("clock of" + at);
       one.node.set_wall_skew(std::chrono::milliseconds(below(20'000)));
@@ -232,7 +242,10 @@ void ClusterSim::heal() {
     if (one.node.paused()) one.node.resume(random_);
     one.life->store.memory().set_faults({});
     for (auto& logger : one.life->loggers) logger->log.set_faults({});
-    for (auto& part : one.life->storages) part->storage.set_slow(false);
+    for (auto& part : one.life->storages) {
+      part->storage.set_slow(false);
+      part->storage.set_failing(false);
+    }
   }
   // Writes that were under way may have failed since.
   world_.after(1s, [this] {

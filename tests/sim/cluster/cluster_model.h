@@ -58,6 +58,9 @@ class ClusterModel {
   // A coordinator begins, with the logger or without it.
   void began(const std::optional<replication::LogAway>& away);
 
+  // An image has failed, and is done without, or needed all the same.
+  void image_failed(bool let_go) { ++(let_go ? images_let_go_ : images_failed_); }
+
   // A coordinator has told somebody that the images have everything at or below: those that lack
   // some of it count no more.
   void told_frontier(SequenceNumber frontier) { frontier_ = std::max(frontier_, frontier); }
@@ -79,6 +82,8 @@ class ClusterModel {
   // How often the logger was gone without; what was acknowledged meanwhile.
   [[nodiscard]] std::uint64_t times_away() const { return times_away_; }
   [[nodiscard]] std::uint64_t acknowledged_away() const { return acknowledged_away_; }
+  [[nodiscard]] std::uint64_t images_let_go() const { return images_let_go_; }
+  [[nodiscard]] std::uint64_t images_failed() const { return images_failed_; }
   [[nodiscard]] std::uint64_t moments() const { return moments_.size(); }
 
  private:
@@ -110,6 +115,8 @@ class ClusterModel {
   std::optional<replication::LogAway> away_;
   std::uint64_t times_away_ = 0;
   std::uint64_t acknowledged_away_ = 0;
+  std::uint64_t images_let_go_ = 0;
+  std::uint64_t images_failed_ = 0;
 };
 
 }  // namespace mariner::test

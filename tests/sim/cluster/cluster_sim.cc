@@ -424,6 +424,8 @@ std::string ClusterSim::run(Totals& totals) {
     totals.epochs += volume->log.promised.value;
     totals.times_away += volume->model.times_away();
     totals.acknowledged_away += volume->model.acknowledged_away();
+    totals.images_let_go += volume->model.images_let_go();
+    totals.images_failed += volume->model.images_failed();
   }
   for (const auto& machine : machines_) {
     if (machine == nullptr || machine->life == nullptr) continue;

@@ -38,6 +38,8 @@ class ClusterSim {
     std::uint64_t disks_replaced = 0;     // an image and its journal
     std::uint64_t journals_replaced = 0;  // of these, while they were all that was kept
     std::uint64_t given_up = 0;           // times that a log gave up what the images have
+    std::uint64_t images_let_go = 0;      // times that an image failed and was done without
+    std::uint64_t images_failed = 0;      // ... and was needed all the same
     std::uint64_t seconds = 0;            // virtual
     std::uint64_t runs_with_bus = 0;
     BusTotals bus;

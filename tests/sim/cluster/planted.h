@@ -27,6 +27,7 @@ enum class Planted : std::uint8_t {
   kHandedOnIncomplete,       // a frame is handed on before its payload has come
   kPayloadReused,            // a payload's memory is written anew before it was sent
   kStreamReused,             // who begins anew has the streams' numbers and keys of before
+  kFailedWriteCounts,        // what could not be written to an image counts as if it had been
 };
 
 // In what carries messages, so that there has to be such.
@@ -55,6 +56,7 @@ constexpr std::string_view name_of(Planted planted) {
     case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
     case Planted::kHandedOnIncomplete: return "frames handed on before their payloads";
     case Planted::kPayloadReused: return "a payload's memory reused before it was sent";
+    case Planted::kFailedWriteCounts: return "an image lacks what its disk refused";
     case Planted::kStreamReused: return "an older epoch's datagrams taken for this one's";
   }
   return "?";

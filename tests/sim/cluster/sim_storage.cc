@@ -5,9 +5,14 @@
 #include <utility>
 
 namespace mariner::test {
+namespace {
+
+Error broken() { return {ErrorCode::kIo, "the image's disk is broken"}; }
+
+}  // namespace
 
 SimStorage::SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk, Planted planted,
-                       AskHistory ask, Progress progress, Outlived outlived)
+                       AskHistory ask, Progress progress, Outlived outlived, Failed failed)
     : node_(node),
       random_(random),
       disk_(disk),
@@ -15,6 +20,7 @@ SimStorage::SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk
       ask_(std::move(ask)),
       progress_(std::move(progress)),
       outlived_(std::move(outlived)),
+      failed_(std::move(failed)),
       committed_(disk.durable) {
   if (!disk_.spill || disk_.spill->kept <= disk_.durable) return;
   pending_ = disk_.spill->blocks;
@@ -28,8 +34,16 @@ void SimStorage::start_over(UniqueFunction<void()> done) {
   pending_.clear();
   committed_ = {};
   applying_ = true;
+  empty_image(std::move(done));
+}
+
+void SimStorage::empty_image(UniqueFunction<void()> done) {
   node_.after(std::chrono::milliseconds(1 + random_() % 300),
               [this, done = std::move(done)]() mutable {
+                if (failing_) {
+                  failed_(broken());
+                  return empty_image(std::move(done));
+                }
                 disk_.image.clear();
                 disk_.durable = {};
                 disk_.spill.reset();
@@ -199,10 +213,16 @@ void SimStorage::write_image() {
     if (random_() % 2 == 0) disk_.image[block] = value;
   }
   node_.after(std::chrono::milliseconds(1 + random_() % 60), [=, this, image = image_] {
+    if (failing_ && image == image_ && planted_ != Planted::kFailedWriteCounts) {
+      pending_bytes_ += bytes;
+      applying_ = false;
+      failed_(broken());
+      return apply_later();
+    }
     given_back_ += bytes;
     if (image != image_) return progress_({}, granted());
     for (const auto& [block, value] : *table) {
-      disk_.image[block] = value;
+      if (!failing_) disk_.image[block] = value;
       const auto found = pending_.find(block);
       if (found != pending_.end() && found->second == value) pending_.erase(found);
     }

@@ -47,9 +47,11 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   using Progress = std::function<void(SequenceNumber durable, std::uint64_t granted)>;
   // What it was to catch up with is not in the history any more.
   using Outlived = std::function<void()>;
+  // Something could not be written to the image.
+  using Failed = std::function<void(const Error&)>;
 
   SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk, Planted planted,
-             AskHistory ask, Progress progress, Outlived outlived);
+             AskHistory ask, Progress progress, Outlived outlived, Failed failed);
 
   void prepare(const replication::WriteMessage& message) override { prepared_.push_back(message); }
   void drop(const replication::VoidMessage& message) override;
@@ -70,6 +72,8 @@ class SimStorage final : public replication::ClusterStorageParticipant,
 
   // The image is not written meanwhile.
   void set_slow(bool slow);
+  // What is written to it fails, meanwhile; some of it is there all the same.
+  void set_failing(bool failing) { failing_ = failing; }
   // The number from which on its own journal is the history.
   [[nodiscard]] std::optional<SequenceNumber> away_since() const { return away_since_; }
   // Everything committed is in the image.
@@ -90,6 +94,7 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   void apply_later();
   void apply();
   void write_image();
+  void empty_image(UniqueFunction<void()> done);
 
   SimNode& node_;
   std::mt19937_64& random_;
@@ -98,6 +103,7 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   const AskHistory ask_;
   const Progress progress_;
   const Outlived outlived_;
+  const Failed failed_;
   std::uint64_t image_ = 0;  // how often it was begun anew: what belongs to an older one ends
   std::deque<replication::WriteMessage> prepared_;
   Blocks pending_;
@@ -108,6 +114,7 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   bool applying_ = false;
   bool apply_set_ = false;
   bool slow_ = false;
+  bool failing_ = false;
   std::optional<SequenceNumber> away_since_;  // nothing new comes to the image meanwhile
 };
 

@@ -3,6 +3,16 @@
 #include <utility>
 
 namespace mariner::test {
+namespace {
+
+// All in a minute.
+constexpr replication::ImageHealth::Options kHealth{.failures_min = 3,
+                                                    .failing_min = std::chrono::seconds(1),
+                                                    .rest_min = std::chrono::seconds(2),
+                                                    .rest_max = std::chrono::seconds(8),
+                                                    .sound_after = std::chrono::seconds(20)};
+
+}  // namespace
 
 StoragePart::StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& disk, VolumeId volume,
                          Planted planted_in, SimStorage::AskHistory ask)
@@ -13,9 +23,9 @@ StoragePart::StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& di
             host.granted(granted);
             reads.look();
           },
-          [this] { host.outlived(); }),
+          [this] { host.outlived(); }, [this](const Error& why) { host.image_failed(why); }),
       host({volume, disk.promised, disk.durable, disk.spill ? disk.spill->kept : SequenceNumber{}},
-           node, storage, storage),
+           node, storage, storage, kHealth),
       reads(node, storage, host),
       planted(planted_in) {
   host.granted(SimStorage::kLagBytesMax);

@@ -73,6 +73,10 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
                                       if (term == term_) election_.change_logs(away);
                                     });
                                   },
+                              .image_failed =
+                                  [this](const CoordinatorRole::ImageFailed& which) {
+                                    model_.image_failed(which.let_go);
+                                  },
                               // (Nor this.)
                               .hand_over =
                                   [this](NodeId to) {
