@@ -8,13 +8,13 @@ namespace {
 
 // Of the memory, runs have so much at most: one is read, one is applied, one is written, and what
 // is applied stands there twice.
-constexpr std::size_t kRunsPart = 8;
+constexpr std::size_t kQueuedRunsPart = 8;
 constexpr std::size_t kRunBuffers = 4;
 
 std::uint32_t run_pages_for(const RowEngineOptions& options) {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(options.memory_bytes / kRunsPart / kRunBuffers / options.block_bytes,
-                              1, MultiQueueRows::kRunPagesMax));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(
+      options.memory_bytes / kQueuedRunsPart / kRunBuffers / options.block_bytes, 1,
+      MultiQueueRows::kRunPagesMax));
 }
 
 }  // namespace
