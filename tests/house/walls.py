@@ -5,6 +5,7 @@
 - Every source and header is listed in the CMakeLists.txt of its folder, so that it is built.
 - Every source that is not a main program has its mirror under tests/, NAME_test.cc.
 - A constant of a source file is used in it: one of the two compilers refuses those that are not.
+- A class that is no file's own is defined once: two of one name in one program are one to the linker.
 - Nothing names the machine it was written on, or a package registry.
 
     walls.py [ROOT]        prints each fault as FILE:LINE: text; exit code 1 if there is any
@@ -42,6 +43,8 @@ TESTED_IN_PLACE = {f"server/tgt/{name}.cc" for name in ("bs_mariner", "unit")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CONSTANT = re.compile(r"^(?:static )?constexpr [^()=;{]*?\b(\w+)(?:\[\w*\])? *(?:=|{)", re.MULTILINE)
+NAMESPACE = re.compile(r"^namespace ?([\w:]*) ?{")
+CLASS = re.compile(r"^(?:class|struct|union|enum(?: class)?) (?:\[\[\w+\]\] )?([\w:]+)(?![\w:<])[^;]*{")
 MAIN = re.compile(r"^(int|auto) main\(", re.MULTILINE)
 SOURCE_SUFFIXES = {".h", ".cc", ".cpp", ".c"}
 
@@ -124,6 +127,18 @@ def unused_constants(text):
             yield text.count("\n", 0, found.start()) + 1, f"{found.group(1)} is not used"
 
 
+def defined_classes(text):
+    """Each class at the outermost level of a namespace that has a name, with its line."""
+    within = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if namespace := NAMESPACE.match(line):
+            within.append(namespace.group(1))
+        elif line.startswith("}  // namespace") and within:
+            within.pop()
+        elif all(within) and (found := CLASS.match(line)):
+            yield number, "::".join([*within, found.group(1)])
+
+
 def source_faults(root, path, text):
     yield from include_faults(root, path, text)
     owner = folder_of(path.relative_to(root))
@@ -149,6 +164,7 @@ def text_faults(text):
 
 def faults_of(root: pathlib.Path) -> list[str]:
     faults = []
+    classes = {}
     for path in project_files(root):
         relative = path.relative_to(root)
         if path.suffix not in TEXT_SUFFIXES:
@@ -161,6 +177,10 @@ def faults_of(root: pathlib.Path) -> list[str]:
         if path.suffix in SOURCE_SUFFIXES and len(relative.parts) > 1:
             if folder_of(relative) in ALLOWED:
                 found += source_faults(root, path, text)
+                for number, name in defined_classes(text):
+                    if first := classes.get(name):
+                        found.append((number, f"{name} is another one in {first}"))
+                    classes[name] = relative
             elif folder_of(relative) not in OTHER_FOLDERS:
                 found.append((1, f"{folder_of(relative)} is not a folder of the project"))
         faults += [f"{relative}:{number}: {what}" for number, what in found]

@@ -123,6 +123,13 @@ class Walls(unittest.TestCase):
         self.put("proto/units.h", "\n")
         self.expect("no #pragma once")
 
+    def test_two_classes_of_one_name(self):
+        self.put("proto/units.h", "#pragma once\nnamespace mariner {\nstruct Unit {};\n}  // namespace mariner\n")
+        self.put("tests/proto/units_test.cc", "namespace mariner {\nnamespace {\nstruct Unit {};\n}  // namespace\nclass Unit;\n}  // namespace mariner\n")
+        self.expect()
+        self.put("tests/proto/units_test.cc", "namespace mariner {\nnamespace {\n}  // namespace\nclass Unit {\n};\n}  // namespace mariner\n")
+        self.expect("mariner::Unit is another one in proto/units.h")
+
     def test_a_missing_header(self):
         self.put("proto/units.cc", '#include "proto/unit.h"\n')
         self.expect("proto/unit.h does not exist")

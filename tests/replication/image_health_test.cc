@@ -58,7 +58,7 @@ TEST_F(ImageHealthTest, ItIsLeftAloneForLongerEachTime) {
   }
   now += 10min;
   EXPECT_TRUE(health_.worked(now));
-  now = fail_from(now + 59min) + 1s;
+  fail_from(now + 1h);
   EXPECT_EQ(health_.rest(), 15s) << "it failed when an hour was over";
 }
 

@@ -14,7 +14,7 @@
 #include "tests/server/cluster/memory_promises.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -39,7 +39,7 @@ struct Node {
         worker(executor),
         promises(executor) {
     part = std::make_unique<StoragePart>(
-        std::make_unique<test::WatchedDisk>(disk, [](ByteRange, bool) {}),
+        std::make_unique<test::TellingDisk>(disk, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
         StoragePart::Parts{history, &other, worker, executor, promises}, StoragePart::Events{});
   }

@@ -10,7 +10,7 @@
 #include "tests/server/cluster/memory_promises.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/logged_rig.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 
 namespace mariner::cluster {
 namespace {
@@ -48,7 +48,7 @@ class RebuiltStoragePartTest : public ::testing::Test {
       kept({});
     };
     part_ = std::make_unique<StoragePart>(
-        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        std::make_unique<test::TellingDisk>(disk_, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, {}, durable_}, volume::Storage::Options{},
         StoragePart::Parts{rig_.history, &other_, worker_, rig_.executor, promises_, nullptr,
                            nullptr, base_known_},

@@ -13,7 +13,7 @@
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/logged_rig.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 
 namespace mariner::cluster {
 namespace {
@@ -52,7 +52,7 @@ class StoragePartTest : public ::testing::Test {
     events.apply_failed = [this](const Error&) { ++failures_; };
     events.starts_over = [this] { ++starts_over_; };
     part_ = std::make_unique<StoragePart>(
-        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        std::make_unique<test::TellingDisk>(disk_, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, promised, {durable}}, options,
         StoragePart::Parts{history_, &other_, worker_, executor_, promises_}, std::move(events));
     to_ = part_->host().accept([this](const FromStorage& message) { said_.push_back(message); });

@@ -12,7 +12,7 @@
 #include "tests/server/cluster/journal_rig.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 
 namespace mariner::cluster {
 namespace {
@@ -54,7 +54,7 @@ class UnloggedStoragePartTest : public ::testing::Test {
       kept(Error{ErrorCode::kIo, "the store is full"});
     };
     part_ = std::make_unique<StoragePart>(
-        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        std::make_unique<test::TellingDisk>(disk_, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, {}, {durable}}, options,
         StoragePart::Parts{log_, nullptr, worker_, executor_, promises_,
                            with_journal ? journal_.part.get() : nullptr, &spill_},

@@ -25,7 +25,7 @@ struct StoringSide {
         image(executor, {.size_bytes = kBlocks * kBlockBytes}),
         worker(executor),
         promises(executor),
-        storage(std::make_unique<test::WatchedDisk>(image, [](ByteRange, bool) {}),
+        storage(std::make_unique<test::TellingDisk>(image, [](ByteRange, bool) {}),
                 replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
                 StoragePart::Parts{history, nullptr, worker, executor, promises},
                 StoragePart::Events{}),

@@ -20,7 +20,7 @@
 #include "tests/server/manager/memory_store.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/logged_rig.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 
 namespace mariner::cluster {
 
@@ -136,7 +136,7 @@ class TargetRig {
   // `history`: what the storage asks; null: that of the logger.
   void begin(volume::History* history = nullptr) {
     if (history == nullptr) history = &logger->logged().history();
-    storage.emplace(std::make_unique<test::WatchedDisk>(image, [](ByteRange, bool) {}),
+    storage.emplace(std::make_unique<test::TellingDisk>(image, [](ByteRange, bool) {}),
                     replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
                     StoragePart::Parts{*history, nullptr, worker, executor, promises},
                     StoragePart::Events{});

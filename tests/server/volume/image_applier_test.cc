@@ -9,8 +9,8 @@
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/sectors.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/server/volume/volume_rig.h"
-#include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -217,7 +217,7 @@ class ImageApplierAheadTest : public ::testing::Test {
   BaseMap base_{false};
   std::string written_;
   test::FaultyDisk disk_{executor_, {.size_bytes = kChunks * kChunk * kBlockBytes}};
-  test::WatchedDisk image_{disk_, [this](ByteRange range, bool) {
+  test::TellingDisk image_{disk_, [this](ByteRange range, bool) {
                              written_ += std::to_string(range.offset / kBlockBytes / kChunk);
                            }};
   std::shared_ptr<PendingTable> table_ = std::make_shared<PendingTable>();

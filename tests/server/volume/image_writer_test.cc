@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -38,7 +38,7 @@ class ImageWriter : public ::testing::Test {
   test::ManualExecutor executor_;
   test::FaultyDisk disk_{executor_, {.size_bytes = 2000 * kBlockBytes}};
   std::vector<std::string> calls_;
-  test::WatchedDisk image_{disk_, [this](ByteRange range, bool discards) {
+  test::TellingDisk image_{disk_, [this](ByteRange range, bool discards) {
                              calls_.push_back((discards ? "hole " : "write ") +
                                               std::to_string(range.offset / kBlockBytes) + "+" +
                                               std::to_string(range.length / kBlockBytes));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/server/volume/inline_worker.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 #include "tests/support/ram_layer.h"
@@ -61,7 +61,7 @@ class LayerCopyTest : public ::testing::Test {
   test::FaultyDisk disk_{executor_, {.size_bytes = kSize}};
   std::uint64_t written_ = 0;
   std::uint64_t longest_ = 0;
-  test::WatchedDisk watched_{disk_, [this](ByteRange range, bool discards) {
+  test::TellingDisk watched_{disk_, [this](ByteRange range, bool discards) {
                                EXPECT_FALSE(discards);
                                written_ += range.length;
                                longest_ = std::max(longest_, range.length);

@@ -13,7 +13,7 @@
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/letter_write.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -49,7 +49,7 @@ class StorageSpillTest : public ::testing::Test {
     Storage::Events events;
     events.apply_failed = [this](const Error& error) { failures_.push_back(error); };
     stored_ = std::make_unique<StoredVolume>(
-        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        std::make_unique<test::TellingDisk>(disk_, [](ByteRange, bool) {}),
         StoredVolume::Parts{history_, nullptr, worker_, executor_, with_spill ? &spill_ : nullptr},
         options_, Storage::Found{{durable}, {durable}, {}, {}, *std::move(found)},
         std::move(events));

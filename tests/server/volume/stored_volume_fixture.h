@@ -16,7 +16,7 @@
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/kept_headway.h"
 #include "tests/server/volume/letter_write.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -64,7 +64,7 @@ class StoredVolumeTest : public ::testing::Test {
       kept(headway_kept_);
     };
     stored_ = std::make_unique<StoredVolume>(
-        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        std::make_unique<test::TellingDisk>(disk_, [](ByteRange, bool) {}),
         StoredVolume::Parts{history_, &base_, worker_, executor_}, options, std::move(found),
         std::move(events));
   }

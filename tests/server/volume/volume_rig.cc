@@ -140,7 +140,7 @@ void VolumeRig::make_volume(VolumeHistory history) {
   VolumeOptions options;
   options.id = kVolume;
   options.image =
-      std::make_unique<WatchedDisk>(image_disk_, [this](ByteRange range, bool discards) {
+      std::make_unique<TellingDisk>(image_disk_, [this](ByteRange range, bool discards) {
         // Zeros whose base nobody needs any more are punched when their track is given up.
         if (!discards || reclaimer_->idle()) watch(range);
       });

@@ -18,7 +18,7 @@
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/kept_headway.h"
 #include "tests/server/volume/stepped_executor.h"
-#include "tests/server/volume/watched_disk.h"
+#include "tests/server/volume/telling_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/index_answers.h"
 

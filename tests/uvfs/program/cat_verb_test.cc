@@ -1,13 +1,13 @@
 #include <gmock/gmock.h>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
 
 using testing::HasSubstr;
 
-class CatVerb : public MadeFiles {};
+class CatVerb : public ProgramFiles {};
 
 TEST_F(CatVerb, PrintsBytes) {
   const std::string before("one\0\xff two\n", 10);

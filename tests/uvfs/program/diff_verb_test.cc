@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "proto/files.pb.h"
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class DiffVerb : public MadeFiles {
+class DiffVerb : public ProgramFiles {
  protected:
   static std::string number(SequenceNumber at) { return "@#" + std::to_string(at.value); }
 };

@@ -2,14 +2,14 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
 
 using testing::HasSubstr;
 
-class FileSourceTest : public MadeFiles {
+class FileSourceTest : public ProgramFiles {
  protected:
   FileSourceTest() {
     file("one", "one\n");

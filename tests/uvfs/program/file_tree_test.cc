@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 #include "uvfs/ext_history.h"
 
 namespace mariner::uvfs {
@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-class FileTreeTest : public MadeFiles {
+class FileTreeTest : public ProgramFiles {
  protected:
   FileTree read(SequenceNumber at, bool one_level = false) {
     past_.emplace(ifsck::TracePast::open(image_, folder_.file("trace")).value());

@@ -2,14 +2,14 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
 
 using testing::HasSubstr;
 
-class FilesCommand : public MadeFiles {};
+class FilesCommand : public ProgramFiles {};
 
 TEST_F(FilesCommand, SaysWhatIsWrongWithTheWords) {
   const ifsck::Utc zone;

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "proto/files.pb.h"
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -10,7 +10,7 @@ using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class FindVerb : public MadeFiles {
+class FindVerb : public ProgramFiles {
  protected:
   std::vector<std::string> paths(const std::vector<std::string>& words) {
     std::vector<std::string> all;

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <optional>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class HostTreeTest : public MadeFiles {
+class HostTreeTest : public ProgramFiles {
  protected:
   // Of the root directory, to folder_/to; taken into place. `error`: what reading the contents of
   // a/large ends with.

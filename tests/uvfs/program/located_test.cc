@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
 
-class LocatedTest : public MadeFiles {};
+class LocatedTest : public ProgramFiles {};
 
 TEST_F(LocatedTest, AnObjectAndItsMoment) {
   file("one", "one\n");

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "proto/files.pb.h"
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -11,7 +11,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-class LsVerb : public MadeFiles {};
+class LsVerb : public ProgramFiles {};
 
 TEST_F(LsVerb, ListsWhatWasThere) {
   file("hello", "hello\n");

@@ -1,13 +1,13 @@
 #include <gmock/gmock.h>
 
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
 
 using testing::HasSubstr;
 
-class MountVerb : public MadeFiles {};
+class MountVerb : public ProgramFiles {};
 
 // (That it shows files is seen in tests/e2e: this process would wait for itself.)
 TEST_F(MountVerb, WhatCannotBeMountedIsSaid) {

@@ -2,7 +2,7 @@
 
 #include "proto/files.pb.h"
 #include "tests/uvfs/made_foreign.h"
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class RestoreVerb : public MadeFiles {
+class RestoreVerb : public ProgramFiles {
  protected:
   RestoreVerb() {
     file("one", "one\n");

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "proto/files.pb.h"
-#include "tests/uvfs/program/made_files.h"
+#include "tests/uvfs/program/program_files.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-class VersionsVerb : public MadeFiles {
+class VersionsVerb : public ProgramFiles {
  protected:
   VersionsVerb() {
     file("one", "one\n");

@@ -21,11 +21,11 @@ namespace mariner::uvfs {
 
 // Each block that a round changes is a write, a second after the one before. Contents are written
 // before the inodes that say so, as kernels do: backwards, in a group of a file system.
-class MadeFiles : public ::testing::Test {
+class ProgramFiles : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kSecond = 1'000'000'000;
 
-  explicit MadeFiles(const std::string& options = "-t ext2 -b 1024")
+  explicit ProgramFiles(const std::string& options = "-t ext2 -b 1024")
       : trace_(ifsck::TraceWriter::create(folder_.file("trace"), kBytes).value()) {
     ifsck::MadeImage::run("cp --sparse=always " + ifsck::MadeImage::of(options).file("image") +
                           " " + image_);

@@ -8,12 +8,12 @@
 
 namespace mariner::test {
 
-class WatchedDisk final : public logging::Disk {
+class TellingDisk final : public logging::Disk {
  public:
   using Watcher = std::function<void(ByteRange range, bool discards)>;
 
   // `below` outlives it.
-  WatchedDisk(logging::Disk& below, Watcher watcher)
+  TellingDisk(logging::Disk& below, Watcher watcher)
       : below_(below), watcher_(std::move(watcher)) {}
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return below_.size_bytes(); }
