@@ -12,7 +12,7 @@ namespace {
 
 using Kind = FastOperation::Kind;
 
-constexpr std::size_t kHeadBytes = 4;           // of each value
+constexpr std::size_t kTagHeadBytes = 4;        // of each value
 constexpr std::uint16_t kLengthMax = 1u << 15;  // more: it is unwritten
 
 // Nothing: it is too short.
@@ -61,12 +61,12 @@ std::optional<FastOperation> parse(Kind kind, std::span<const std::byte> bytes) 
 struct FastCommits::Value {
   Kind kind{};
   std::span<const std::byte> whole;  // with its kind and length
-  [[nodiscard]] std::span<const std::byte> bytes() const { return whole.subspan(kHeadBytes); }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return whole.subspan(kTagHeadBytes); }
 };
 
 bool FastCommits::take_tail(const Value& value) {
   if (value.bytes().size() < 8) return false;
-  const std::uint32_t crc = ext_crc(crc_, value.whole.first(kHeadBytes + 4));
+  const std::uint32_t crc = ext_crc(crc_, value.whole.first(kTagHeadBytes + 4));
   if (field<std::uint32_t>(value.bytes(), 0) != sequence_ ||
       field<std::uint32_t>(value.bytes(), 4) != crc) {
     return false;
@@ -100,8 +100,8 @@ Result<bool> FastCommits::take(const Value& value) {
 }
 
 Result<bool> FastCommits::add(std::span<const std::byte> block) {
-  for (auto rest = block; rest.size() >= kHeadBytes;) {
-    const std::size_t length = kHeadBytes + field<std::uint16_t>(rest, 2);
+  for (auto rest = block; rest.size() >= kTagHeadBytes;) {
+    const std::size_t length = kTagHeadBytes + field<std::uint16_t>(rest, 2);
     const auto kind = static_cast<Kind>(field<std::uint16_t>(rest, 0));
     if (!begun_ && kind != Kind::kHead) return false;
     Result<bool> taken = false;

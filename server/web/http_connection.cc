@@ -234,7 +234,8 @@ void HttpConnection::write_bytes() {
                            [self = shared_from_this()](error_code error, std::size_t) {
                              self->writing_ = false;
                              UniqueFunction<void()> taken = std::move(self->taken_);
-                             if (error) return self->close();
+                             // (Closed meanwhile: who would make the next ones may be gone.)
+                             if (error || !self->stream_.socket().is_open()) return self->close();
                              taken();
                            });
 }

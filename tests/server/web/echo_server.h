@@ -36,7 +36,7 @@ class EchoServerTest : public testing::Test {
 
   // Echoes; /hold keeps the reply, /drop drops it, /stream sends two lines and the body, /slices
   // three pieces of memory behind the echo; /peer tells who asks; /bytes streams the body, twice,
-  // and trailers; /flood streams without end.
+  // and trailers; /flood streams without end; /break drops what it has begun to stream.
   void handle(HttpRequest request, HttpReply reply) {
     if (request.path == "/hold") {
       held_.push_back(std::move(reply));
@@ -72,6 +72,12 @@ class EchoServerTest : public testing::Test {
       held_.push_back(std::move(reply));
       held_.back().on_gone([this] { ++gone_; });
       if (request.path == "/flood") flood();
+    } else if (request.path == "/break") {
+      held_.push_back(std::move(reply));
+      held_.back().write("one", [this] {
+        held_.back().write("two", [this] { ++floods_; });
+        held_.clear();
+      });
     } else if (request.path != "/drop") {
       reply.send({200, kPlainText, request.path + "|" + request.query + "|" + request.body, {}});
     }

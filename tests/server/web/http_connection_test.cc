@@ -288,6 +288,16 @@ TEST_F(HttpConnectionTest, BytesWithoutAnEndBreakOff) {
   EXPECT_THAT(client.receive(), testing::Not(HasSubstr("0\r\n\r\n")));
 }
 
+// They are with the client, and the answer is dropped before that is known.
+TEST_F(HttpConnectionTest, NothingIsMadeForAnAnswerThatWasDropped) {
+  start();
+  const RawClient client(path_);
+  client.send("POST /break HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(client.receive(), HasSubstr("two"));
+  EXPECT_TRUE(all_gone());
+  EXPECT_EQ(floods_, 0);
+}
+
 TEST_F(HttpConnectionTest, KnowsWhoConnected) {
   start();
   EXPECT_THAT(ask("GET /peer HTTP/1.1\r\nConnection: close\r\n\r\n"),
