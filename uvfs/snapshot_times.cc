@@ -12,7 +12,7 @@
 namespace mariner::uvfs {
 namespace {
 
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kMinute_s = 60;
 constexpr std::uint64_t kHour_s = 60 * kMinute_s;
 constexpr std::uint64_t kDay_s = 24 * kHour_s;
@@ -44,8 +44,8 @@ std::optional<unsigned> number_at(std::string_view text, std::size_t at, std::si
 }  // namespace
 
 std::vector<VersionTime> snapshot_times(VersionTime oldest, VersionTime newest) {
-  const std::uint64_t last_s = newest.ns / kSecond_ns;
-  const std::uint64_t first_s = (oldest.ns + kSecond_ns - 1) / kSecond_ns;
+  const std::uint64_t last_s = newest.ns / kNsPerSecond;
+  const std::uint64_t first_s = (oldest.ns + kNsPerSecond - 1) / kNsPerSecond;
   std::set<std::uint64_t> seconds;
   for (const Grid& grid : kGrids) {
     if (last_s < grid.begin_s) continue;
@@ -59,13 +59,14 @@ std::vector<VersionTime> snapshot_times(VersionTime oldest, VersionTime newest) 
     }
   }
   std::vector<VersionTime> times;
-  for (const std::uint64_t each : seconds) times.push_back({each * kSecond_ns});
+  for (const std::uint64_t each : seconds) times.push_back({each * kNsPerSecond});
   if (times.size() > kSnapshotTimesMax) times.erase(times.begin(), times.end() - kSnapshotTimesMax);
   return times;
 }
 
 std::string snapshot_name(VersionTime time) {
-  const std::chrono::sys_seconds at(std::chrono::seconds((time.ns + kSecond_ns - 1) / kSecond_ns));
+  const std::chrono::sys_seconds at(
+      std::chrono::seconds((time.ns + kNsPerSecond - 1) / kNsPerSecond));
   const auto day = std::chrono::floor<std::chrono::days>(at);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(at - day);
@@ -97,9 +98,9 @@ std::optional<VersionTime> parse_snapshot_name(std::string_view name) {
   const auto since = std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(hour) +
                      std::chrono::minutes(minute) + std::chrono::seconds(second);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
-  constexpr std::int64_t kSecondsMax = ~std::uint64_t{0} / kSecond_ns;
+  constexpr std::int64_t kSecondsMax = ~std::uint64_t{0} / kNsPerSecond;
   if (seconds < 0 || seconds > kSecondsMax) return {};
-  return VersionTime{static_cast<std::uint64_t>(seconds) * kSecond_ns};
+  return VersionTime{static_cast<std::uint64_t>(seconds) * kNsPerSecond};
 }
 
 }  // namespace mariner::uvfs
