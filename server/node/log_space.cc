@@ -65,6 +65,13 @@ void LogSpace::check() {
   if (wanted()) begin();
 }
 
+void LogSpace::set_on_full(OnFull on_full) {
+  if (std::exchange(on_full_, on_full) == on_full) return;
+  stuck_ = false;
+  not_before_ = {};
+  check();
+}
+
 // The more at once, the less each costs; but who waits for room is to have some soon.
 std::size_t LogSpace::tracks_at_once() const {
   if (urgent()) return kTracksAtOnceUrgently;

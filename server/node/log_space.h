@@ -49,8 +49,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   LogSpace(const LogSpace&) = delete;
   LogSpace& operator=(const LogSpace&) = delete;
 
-  // For what does not fit from now on.
-  void set_on_full(OnFull on_full) { on_full_ = on_full; }
+  // For what does not fit from now on. Writes wait once more before they fail.
+  void set_on_full(OnFull on_full);
 
   // Looks at the room; now and then.
   void check();

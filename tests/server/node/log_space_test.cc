@@ -156,6 +156,24 @@ TEST_F(LogSpaceTest, RecordsOfADeletedVolumeHoldNothing) {
   parts_.run_until([this] { return space_->tracks_freed() == 1; });
 }
 
+TEST_F(LogSpaceTest, WhatAFullLogDoesMayChange) {
+  close();
+  open(OnFull::kStopWrites);
+  volume().meta.set_window_s(3600);
+  for (const char byte : {'a', 'b'}) {
+    write(1, byte);
+    if (byte == 'a') next_track();
+  }
+  for (int i = 0; i < 3; ++i) {
+    look();
+    EXPECT_EQ(space_->tracks_freed(), 0u);
+    parts_.advance(std::chrono::minutes(1));
+  }
+  space_->set_on_full(OnFull::kShortenWindow);
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+  EXPECT_EQ(parts_.read(*volume().volume->live_layer(), 1), 'b');
+}
+
 TEST_F(LogSpaceTest, TheWindowsOfAllWhoseHistoryIsInTheWayAreShortened) {
   close();
   open(OnFull::kShortenWindow);
