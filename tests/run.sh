@@ -213,7 +213,7 @@ case $mode in
     fuzz 10 10
     ;;
   long)
-    unit release 'unit|house'
+    unit release 'unit|house|long'
     campaign logging log 100000
     campaign index index 1500   # 10,500,000 operations
     campaign sim/cluster cluster 100000
