@@ -25,6 +25,11 @@ std::optional<std::uint64_t> bytes_of(const std::optional<ByteSize>& size) {
   return size ? std::optional(size->bytes) : std::nullopt;
 }
 
+// Whether hosts are slowed for windows is decided at a start.
+bool needs_restart(OnFull running, OnFull read) {
+  return (running == OnFull::kThrottle) != (read == OnFull::kThrottle);
+}
+
 void look_at_log(Changes& changes, const LogConfig& running, const LogConfig& read) {
   changes.look("[log] lost", running.lost, read.lost);
   changes.look("[log] max_size", running.max_size, read.max_size);
@@ -38,8 +43,13 @@ void look_at_log(Changes& changes, const LogConfig& running, const LogConfig& re
 
 }  // namespace
 
-bool needs_restart(OnFull running, OnFull read) {
-  return (running == OnFull::kThrottle) != (read == OnFull::kThrottle);
+void take_changes(Config& running, const Config& read) {
+  running.views = read.views;
+  running.server.busy_poll = read.server.busy_poll;
+  running.log.compact = read.log.compact;
+  running.log.disks = read.log.disks;
+  if (!needs_restart(running.log.on_full, read.log.on_full)) running.log.on_full = read.log.on_full;
+  running.rollback.rate_max = read.rollback.rate_max;
 }
 
 std::vector<std::string> changes_for_next_start(const Config& running, const Config& read) {

@@ -250,21 +250,14 @@ void Node::reload(const Config& config) {
     log_.warning("changes that take effect at the next start",
                  {{"keys", fmt::format("{}", fmt::join(later, ", "))}});
   }
+  take_changes(config_, config);
   views_->set_overlay_default(
-      overlay_default(config.views.overlay_max, node_log_->stack().writer().limit_bytes()));
-  config_.views = config.views;
-  loop_.set_busy_poll(config.server.busy_poll);
-  config_.server.busy_poll = config.server.busy_poll;
-  log_packing_->set(config.log.compact);
-  config_.log.compact = config.log.compact;
-  volumes_->set_restore_max(config.rollback.rate_max.bytes);
-  config_.rollback.rate_max = config.rollback.rate_max;
-  if (!needs_restart(config_.log.on_full, config.log.on_full)) {
-    log_space_->set_on_full(config.log.on_full);
-    config_.log.on_full = config.log.on_full;
-  }
-  node_log_->change_disks(config.log.disks);
-  config_.log.disks = config.log.disks;
+      overlay_default(config_.views.overlay_max, node_log_->stack().writer().limit_bytes()));
+  loop_.set_busy_poll(config_.server.busy_poll);
+  log_packing_->set(config_.log.compact);
+  volumes_->set_restore_max(config_.rollback.rate_max.bytes);
+  log_space_->set_on_full(config_.log.on_full);
+  node_log_->change_disks(config_.log.disks);
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
     accounts_ = *std::move(accounts);
     config_.auth = config.auth;

@@ -28,6 +28,30 @@ TEST(ConfigChanges, WhatAReloadTakesIsNone) {
   EXPECT_THAT(changes_for_next_start(Config{}, read), IsEmpty());
 }
 
+TEST(ConfigChanges, WhatIsTakenAtOnceIsTaken) {
+  Config running;
+  Config read;
+  read.log.disks = {"/dev/sdb"};
+  read.log.compact.enabled = true;
+  read.log.on_full = OnFull::kStopWrites;
+  read.log.lost = {"/dev/sdc"};
+  read.rollback.rate_max = ByteSize{1};
+  read.server.busy_poll = std::chrono::microseconds(100);
+  read.views.overlay_max = ByteSize{2};
+  take_changes(running, read);
+  EXPECT_EQ(running.log.disks, read.log.disks);
+  EXPECT_TRUE(running.log.compact.enabled);
+  EXPECT_EQ(running.log.on_full, OnFull::kStopWrites);
+  EXPECT_THAT(running.log.lost, IsEmpty()) << "at the next start";
+  EXPECT_EQ(running.rollback.rate_max.bytes, 1u);
+  EXPECT_EQ(running.server.busy_poll, read.server.busy_poll);
+  ASSERT_TRUE(running.views.overlay_max);
+  EXPECT_EQ(running.views.overlay_max->bytes, 2u);
+  read.log.on_full = OnFull::kThrottle;
+  take_changes(running, read);
+  EXPECT_EQ(running.log.on_full, OnFull::kStopWrites) << "at the next start";
+}
+
 TEST(ConfigChanges, EachOtherKeyIsNamed) {
   const std::pair<const char*, std::function<void(Config&)>> changes[] = {
       {"[server] http", [](Config& c) { c.server.http.emplace(); }},
