@@ -64,6 +64,11 @@ class Control {
   // Nodes and replicas, as this node knows them. kInvalidArgument from a standalone server.
   virtual void cluster_status(Answer<api::ClusterStatus> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
+  // What would change with another configuration; kInvalidArgument: it has errors.
+  virtual void config_compare(const api::ConfigCompareRequest& request,
+                              Answer<api::ConfigChanges> done) = 0;
+  // Reads the configuration again, as SIGHUP does; answers what has changed.
+  virtual void config_reload(Answer<api::ConfigChanges> done) = 0;
   [[nodiscard]] virtual GroupControl& groups() = 0;
   [[nodiscard]] virtual PastSource& past() = 0;
   [[nodiscard]] virtual RepairSink& repairs() = 0;

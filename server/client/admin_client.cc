@@ -299,4 +299,13 @@ Result<api::DoctorAnswer> AdminClient::doctor() {
   return Api{socket_, timeout_}.get<api::DoctorAnswer>("/v1/doctor");
 }
 
+Result<api::ConfigChanges> AdminClient::config_compare(const api::ConfigCompareRequest& request) {
+  return Api{socket_, timeout_}.post<api::ConfigChanges>("/v1/config/compare", request);
+}
+
+Result<api::ConfigChanges> AdminClient::config_reload() {
+  return Api{socket_, timeout_}.post<api::ConfigChanges>("/v1/config/reload",
+                                                         api::ConfigReloadRequest{});
+}
+
 }  // namespace mariner::client

@@ -80,6 +80,8 @@ class AdminClient {
   [[nodiscard]] Result<api::Promotion> node_promote(const api::PromoteRequest& request);
   [[nodiscard]] Result<api::Session> session_kick(const api::SessionRequest& request);
   [[nodiscard]] Result<api::DoctorAnswer> doctor();
+  [[nodiscard]] Result<api::ConfigChanges> config_compare(const api::ConfigCompareRequest& request);
+  [[nodiscard]] Result<api::ConfigChanges> config_reload();
 
   [[nodiscard]] const std::string& socket() const { return socket_; }
 

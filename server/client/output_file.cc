@@ -172,6 +172,14 @@ Result<void> OutputFile::clear(ByteRange range) {
   return {};
 }
 
+Result<void> OutputFile::keep_owner_and_mode() {
+  struct stat status {};
+  if (::fstatat(folder_, name_.c_str(), &status, 0) != 0) return failed("look at it");
+  if (::fchown(fd_, status.st_uid, status.st_gid) != 0) return failed("set its owner");
+  if (::fchmod(fd_, status.st_mode & 07777) != 0) return failed("set its mode");
+  return {};
+}
+
 Result<void> OutputFile::set_length(std::uint64_t bytes) {
   if (is_device_ || ::ftruncate(fd_, static_cast<off_t>(bytes)) == 0) return {};
   return failed("set its length");

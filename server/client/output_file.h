@@ -37,6 +37,8 @@ class OutputFile {
   [[nodiscard]] Result<void> write(std::uint64_t offset, std::span<const std::byte> bytes);
   // Where nothing was written: it reads as zeros.
   [[nodiscard]] Result<void> clear(ByteRange range);
+  // Owner and mode are those of the file that is replaced; else it is the caller's, of mode 0600.
+  [[nodiscard]] Result<void> keep_owner_and_mode();
   // A file is as long as this.
   [[nodiscard]] Result<void> set_length(std::uint64_t bytes);
   // Makes all of it durable, and gives it its name. kAlreadyExists: somebody else has that by now,

@@ -6,6 +6,7 @@
 
 #include "proto/payload.h"
 #include "server/manager/serving_sign.h"
+#include "server/node/config_desk.h"
 #include "server/node/identity.h"
 #include "server/node/rollback_plan.h"
 #include "server/node/session_answer.h"
@@ -77,6 +78,15 @@ void ClusterControl::log_compact(admin::Answer<api::CompactAnswer> done) {
   api::CompactAnswer out;
   out.set_schema(1);
   done(std::move(out));
+}
+
+void ClusterControl::config_compare(const api::ConfigCompareRequest& request,
+                                    admin::Answer<api::ConfigChanges> done) {
+  done(compare_config(node_, node_.config_path_, request));
+}
+
+void ClusterControl::config_reload(admin::Answer<api::ConfigChanges> done) {
+  done(reload_config(node_, node_.config_path_, node_.log_));
 }
 
 api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {

@@ -30,6 +30,9 @@ class ClusterControl final : public admin::Control {
                     admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
+  void config_compare(const api::ConfigCompareRequest& request,
+                      admin::Answer<api::ConfigChanges> done) override;
+  void config_reload(admin::Answer<api::ConfigChanges> done) override;
   [[nodiscard]] ClusterGroups& groups() override { return groups_; }
   [[nodiscard]] admin::PastSource& past() override;
   [[nodiscard]] admin::RepairSink& repairs() override;

@@ -370,13 +370,15 @@ void ClusterNode::watch_windows() {
   window_watch_->look(WindowWatch::space_of(node_log_->stack()), volumes);
 }
 
-void ClusterNode::reload(const Config& config) {
+Result<void> ClusterNode::reload(const Config& config) {
+  Result<void> taken;
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
     accounts_ = *std::move(accounts);
     config_.auth = config.auth;
     config_.server.discovery_auth = config.server.discovery_auth;
   } else {
     log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
+    taken = accounts.error();
   }
   loop_.set_busy_poll(config.server.busy_poll);
   config_.server.busy_poll = config.server.busy_poll;
@@ -389,9 +391,7 @@ void ClusterNode::reload(const Config& config) {
   config_.volumes = config.volumes;
   creating_ = false;
   changed();
-  log_.info(
-      "configuration read again: accounts, log disks, busy polling and new volumes are taken; "
-      "what else has changed takes effect at the next start");
+  return taken;
 }
 
 void ClusterNode::stop(UniqueFunction<void()> done) {

@@ -58,7 +58,8 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
     progress_ = std::move(progress);
   }
   void stop(UniqueFunction<void()> done) override;
-  void reload(const Config& config) override;
+  Result<void> reload(const Config& config) override;
+  [[nodiscard]] const Config& config() const override { return config_; }
 
   // iscsi::TargetDirectory
   [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator,

@@ -250,23 +250,26 @@ ConfigReading parse_config(std::string_view text, const std::string& file) {
   return reading;
 }
 
-ConfigReading load_config(const std::string& file) {
-  const auto failed = [&file](std::string message) {
-    return ConfigReading{std::nullopt,
-                         {{ConfigProblem::Level::kError, file, 0, "", std::move(message)}}};
-  };
+Result<std::string> read_config_text(const std::string& file) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "re"),
                                                                &std::fclose);
-  if (!stream) return failed(errno_error(errno, "cannot be opened").message);
+  if (!stream) return errno_error(errno, "cannot be opened");
   std::string text(kConfigBytesMax + 1, '\0');
   errno = 0;
   text.resize(std::fread(text.data(), 1, text.size(), stream.get()));
-  if (std::ferror(stream.get()) != 0) return failed(errno_error(errno, "cannot be read").message);
+  if (std::ferror(stream.get()) != 0) return errno_error(errno, "cannot be read");
   if (text.size() > kConfigBytesMax) {
-    return failed(
-        fmt::format("longer than {}: this is no configuration", format_size(kConfigBytesMax)));
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("longer than {}: this is no configuration", format_size(kConfigBytesMax))};
   }
-  return parse_config(text, file);
+  return text;
+}
+
+ConfigReading load_config(const std::string& file) {
+  const Result<std::string> text = read_config_text(file);
+  if (text) return parse_config(*text, file);
+  return {std::nullopt, {{ConfigProblem::Level::kError, file, 0, "", text.error().message}}};
 }
 
 }  // namespace mariner

@@ -276,6 +276,10 @@ struct ConfigReading {
 // `file` is named in problems only.
 [[nodiscard]] ConfigReading parse_config(std::string_view text, const std::string& file);
 
+// What is in the file. kIo: it cannot be read; kInvalidArgument: it is longer than
+// kConfigBytesMax. The message does not name it.
+[[nodiscard]] Result<std::string> read_config_text(const std::string& file);
+
 // Reads and parses the file. A file that cannot be read is a problem like the others.
 [[nodiscard]] ConfigReading load_config(const std::string& file);
 

@@ -1,47 +1,130 @@
 #include "server/node/config_changes.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-namespace mariner::node {
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "server/node/config_keys.h"
+
+namespace mariner {
 namespace {
 
-class Changes {
- public:
-  template <typename Value>
-  void look(const char* key, const Value& running, const Value& read) {
-    if (!(running == read)) keys_.emplace_back(key);
-  }
-  void look(const char* key, ByteSize running, ByteSize read) {
-    look(key, running.bytes, read.bytes);
-  }
-  void add(std::string key) { keys_.push_back(std::move(key)); }
-  [[nodiscard]] std::vector<std::string> take() { return std::move(keys_); }
-
- private:
-  std::vector<std::string> keys_;
-};
-
-std::optional<std::uint64_t> bytes_of(const std::optional<ByteSize>& size) {
-  return size ? std::optional(size->bytes) : std::nullopt;
-}
+using Effect = ConfigChange::Effect;
 
 // Whether hosts are slowed for windows is decided at a start.
 bool needs_restart(OnFull running, OnFull read) {
   return (running == OnFull::kThrottle) != (read == OnFull::kThrottle);
 }
 
-void look_at_log(Changes& changes, const LogConfig& running, const LogConfig& read) {
-  changes.look("[log] lost", running.lost, read.lost);
-  changes.look("[log] max_size", running.max_size, read.max_size);
-  changes.look("[log] track_size", running.track_size, read.track_size);
-  if (needs_restart(running.on_full, read.on_full)) changes.add("[log] on_full");
-  changes.look("[log] t_wait", running.t_wait, read.t_wait);
-  changes.look("[log] polling", running.polling, read.polling);
-  changes.look("[log] durability", running.durability, read.durability);
-  changes.look("[log] scrub_rate", bytes_of(running.scrub_rate), bytes_of(read.scrub_rate));
+constexpr std::size_t kVolumeKeyBegin = std::string_view("volume.").size();
+
+const VolumeConfig* find(const Config& config, std::string_view volume) {
+  const auto found = std::ranges::find(config.volumes, volume, &VolumeConfig::name);
+  return found == config.volumes.end() ? nullptr : &*found;
 }
 
+class Comparison {
+ public:
+  Comparison(const Config& running, const Config& read) : running_(running), read_(read) {}
+
+  // A change of the key from one value to the other, with what it leads to.
+  [[nodiscard]] ConfigChange change(const ConfigKey& key, std::string from, std::string to) const {
+    ConfigChange change{key.key, std::move(from), std::move(to)};
+    if (running_.roles != read_.roles) {
+      change.effect = Effect::kNextStart;
+    } else if (!key.volume.empty()) {
+      judge_volume(key, change);
+    } else {
+      change.effect = at_once(key.key) ? Effect::kAtOnce : Effect::kNextStart;
+    }
+    return change;
+  }
+
+ private:
+  [[nodiscard]] bool at_once(std::string_view key) const {
+    static constexpr std::array kEverywhere = {std::string_view("server.discovery_auth"),
+                                               std::string_view("server.busy_poll"),
+                                               std::string_view("log.disks"),
+                                               std::string_view("log.compact"),
+                                               std::string_view("log.compact_after"),
+                                               std::string_view("log.compact_cpu")};
+    static constexpr std::array kStandalone = {std::string_view("views.overlay_max"),
+                                               std::string_view("rollback.rate_max")};
+    if (key.starts_with("auth.") || std::ranges::find(kEverywhere, key) != kEverywhere.end()) {
+      return true;
+    }
+    if (!running_.standalone()) return false;
+    if (key == "log.on_full") return !needs_restart(running_.log.on_full, read_.log.on_full);
+    return std::ranges::find(kStandalone, key) != kStandalone.end();
+  }
+
+  void judge_volume(const ConfigKey& key, ConfigChange& change) const {
+    const VolumeConfig* const was = find(running_, key.volume);
+    const VolumeConfig* const wanted = find(read_, key.volume);
+    // One that is new is made. One that is gone from the file stays; it is only not declared.
+    if (was == nullptr || wanted == nullptr) return;
+    const std::string_view name =
+        std::string_view(key.key).substr(kVolumeKeyBegin + key.volume.size());
+    if (!running_.standalone()) {
+      change.effect = Effect::kNever;
+      change.reason =
+          fmt::format("a volume of a cluster stays as it was made: leave {} as it is", key.key);
+    } else if (name == ".size" && wanted->size < was->size) {
+      change.effect = Effect::kNever;
+      change.reason =
+          fmt::format("a volume never shrinks: expected at least \"{}\"", exact_size(was->size));
+    } else if (name == ".block_size") {
+      change.effect = Effect::kNever;
+      change.reason = "a volume keeps its block size: make another one, and import this one there";
+    } else if (name == ".removable" || name.starts_with(".faults.")) {
+      change.effect = Effect::kNextStart;
+    }
+  }
+
+  const Config& running_;
+  const Config& read_;
+};
+
 }  // namespace
+
+std::vector<ConfigChange> config_changes(const Config& running, const Config& read) {
+  const std::vector<ConfigKey> before = config_keys(running);
+  const std::vector<ConfigKey> after = config_keys(read);
+  const auto by_key = [](const std::vector<ConfigKey>& keys) {
+    std::unordered_map<std::string_view, const ConfigKey*> index;
+    for (const ConfigKey& key : keys) index.emplace(key.key, &key);
+    return index;
+  };
+  const auto was_there = by_key(before);
+  const auto is_there = by_key(after);
+  const Comparison comparison(running, read);
+  std::vector<ConfigChange> changes;
+  for (const ConfigKey& key : after) {
+    const auto was = was_there.find(key.key);
+    if (was == was_there.end()) {
+      changes.push_back(comparison.change(key, "", key.value));
+    } else if (was->second->value != key.value) {
+      changes.push_back(comparison.change(key, was->second->value, key.value));
+    }
+  }
+  for (const ConfigKey& key : before) {
+    if (!is_there.contains(key.key)) changes.push_back(comparison.change(key, key.value, ""));
+  }
+  return changes;
+}
+
+std::string keys_of(const std::vector<ConfigChange>& changes, Effect effect) {
+  std::string keys;
+  for (const ConfigChange& change : changes) {
+    if (change.effect != effect) continue;
+    if (!keys.empty()) keys += ", ";
+    keys += change.key;
+  }
+  return keys;
+}
 
 void take_changes(Config& running, const Config& read) {
   running.views = read.views;
@@ -52,37 +135,4 @@ void take_changes(Config& running, const Config& read) {
   running.rollback.rate_max = read.rollback.rate_max;
 }
 
-std::vector<std::string> changes_for_next_start(const Config& running, const Config& read) {
-  Changes changes;
-  changes.look("roles", running.roles, read.roles);
-  changes.look("[server] iqn_base", running.server.iqn_base, read.server.iqn_base);
-  changes.look("[server] portals", running.server.portals, read.server.portals);
-  changes.look("[[server.portal_group]]", running.server.portal_groups, read.server.portal_groups);
-  changes.look("[server] admin", running.server.admin_socket, read.server.admin_socket);
-  changes.look("[server] http", running.server.http, read.server.http);
-  changes.look("[server] state_dir", running.server.state_dir, read.server.state_dir);
-  changes.look("[server] sessions_max", running.server.sessions_max, read.server.sessions_max);
-  changes.look("[server] sessions_per_initiator_max", running.server.sessions_per_initiator_max,
-               read.server.sessions_per_initiator_max);
-  changes.look("[server] initiator_memory", running.server.initiator_memory,
-               read.server.initiator_memory);
-  look_at_log(changes, running.log, read.log);
-  changes.look("[storage] pending_memory", running.storage.pending_memory,
-               read.storage.pending_memory);
-  changes.look("[storage] lag_max", running.storage.lag_max, read.storage.lag_max);
-  changes.look("[storage] apply_delay", running.storage.apply_delay, read.storage.apply_delay);
-  changes.look("[index] file", running.index.file, read.index.file);
-  changes.look("[index] memory", running.index.memory, read.index.memory);
-  changes.look("[index] replay_max", running.index.replay_max, read.index.replay_max);
-  changes.look("[cluster] pki", running.cluster.pki, read.cluster.pki);
-  changes.look("[cluster] enrol", running.cluster.enrol, read.cluster.enrol);
-  for (const VolumeConfig& volume : read.volumes) {
-    const auto was = std::ranges::find(running.volumes, volume.name, &VolumeConfig::name);
-    if (was != running.volumes.end() && was->removable != volume.removable) {
-      changes.add("[[volume]] " + volume.name + " removable");
-    }
-  }
-  return changes.take();
-}
-
-}  // namespace mariner::node
+}  // namespace mariner

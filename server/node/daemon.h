@@ -20,9 +20,11 @@ class Daemon {
   // Refuses new work, asks initiators to log out, completes what is under way; `done` when nothing
   // is in flight any more. Once.
   virtual void stop(UniqueFunction<void()> done) = 0;
-  // Applies what changed in the configuration and can change at run time; logs what needs a
-  // restart.
-  virtual void reload(const Config& config) = 0;
+  // Applies what can change at run time; the roles are the same. An error: not all of it was taken;
+  // the rest was.
+  virtual Result<void> reload(const Config& config) = 0;
+  // What it runs with: as it was read at the start, with what was taken since.
+  [[nodiscard]] virtual const Config& config() const = 0;
 };
 
 }  // namespace mariner::node

@@ -12,6 +12,7 @@
 #include "proto/heap.h"
 #include "server/node/cluster_node.h"
 #include "server/node/config.h"
+#include "server/node/config_desk.h"
 #include "server/node/event_loop.h"
 #include "server/node/log.h"
 #include "server/node/node.h"
@@ -19,21 +20,7 @@
 namespace {
 
 using mariner::Config;
-using mariner::ConfigProblem;
 using mariner::Log;
-
-// Logs every problem; the configuration if there is no error among them.
-std::optional<Config> read_config(const std::string& path, Log& log) {
-  mariner::ConfigReading reading = mariner::load_config(path);
-  for (const ConfigProblem& problem : reading.problems) {
-    if (problem.level == ConfigProblem::Level::kError) {
-      log.error(to_string(problem));
-    } else {
-      log.warning(to_string(problem));
-    }
-  }
-  return std::move(reading.config);
-}
 
 // Reports to the watchdog from within the loop: a loop that hangs is restarted.
 void feed_watchdog(mariner::node::EventLoop& loop, std::chrono::microseconds interval) {
@@ -44,12 +31,11 @@ void feed_watchdog(mariner::node::EventLoop& loop, std::chrono::microseconds int
 class SignalHandler {
  public:
   SignalHandler(mariner::node::EventLoop& loop, mariner::node::Daemon& node, Log& log,
-                std::string config_path, std::vector<mariner::Role> roles)
+                std::string config_path)
       : loop_(loop),
         node_(node),
         log_(log),
         config_path_(std::move(config_path)),
-        roles_(std::move(roles)),
         signals_(loop.context(), SIGTERM, SIGINT, SIGHUP) {
     wait();
   }
@@ -59,7 +45,8 @@ class SignalHandler {
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
       if (signal == SIGHUP) {
-        reload();
+        // (What is wrong has been logged.)
+        static_cast<void>(mariner::node::reload_config(node_, config_path_, log_));
       } else if (stopping_) {
         log_.warning("a second signal: exiting at once; the log has what was acknowledged");
         std::_Exit(1);
@@ -72,18 +59,10 @@ class SignalHandler {
     });
   }
 
-  void reload() {
-    const std::optional<Config> config = read_config(config_path_, log_);
-    if (config && config->roles == roles_) return node_.reload(*config);
-    if (config) log_.error("other roles take effect at the next start", {{"file", config_path_}});
-    log_.error("the configuration stays as it was");
-  }
-
   mariner::node::EventLoop& loop_;
   mariner::node::Daemon& node_;
   Log& log_;
   const std::string config_path_;
-  const std::vector<mariner::Role> roles_;
   boost::asio::signal_set signals_;
   bool stopping_ = false;
 };
@@ -101,16 +80,16 @@ constexpr std::uint64_t kMoreTime_us = 60'000'000;
 
 int run(const std::string& config_path, const Log::Options& log_options) {
   Log log(log_options);
-  std::optional<Config> config = read_config(config_path, log);
-  if (!config) return 2;
+  mariner::ConfigReading reading = mariner::load_config(config_path);
+  mariner::node::log_problems(reading, log);
+  if (!reading.config) return 2;
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);  // who starts it may ignore that, and how programs end is asked for
   // Payloads of pending writes come and go by the hundred megabytes.
   mariner::keep_freed_memory(64 << 20, 512 << 20);
   mariner::node::EventLoop loop;
-  const std::vector<mariner::Role> roles = config->roles;
   const std::unique_ptr<mariner::node::Daemon> node =
-      make_daemon(*std::move(config), config_path, loop, log);
+      make_daemon(*std::move(reading.config), config_path, loop, log);
   node->on_progress([](std::uint64_t records) {
     ::sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu\nSTATUS=recovering the log: %llu records",
                  static_cast<unsigned long long>(kMoreTime_us),
@@ -122,7 +101,7 @@ int run(const std::string& config_path, const Log::Options& log_options) {
     // by leaving it: what was acknowledged is in the log.
     std::_Exit(1);
   }
-  const SignalHandler signals(loop, *node, log, config_path, roles);
+  const SignalHandler signals(loop, *node, log, config_path);
   ::sd_notify(0, "READY=1\nSTATUS=");
   std::uint64_t watchdog_us = 0;
   if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {

@@ -1,6 +1,5 @@
 #include "server/node/node.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -245,11 +244,8 @@ Result<void> Node::listen() {
   return {};
 }
 
-void Node::reload(const Config& config) {
-  if (const auto later = changes_for_next_start(config_, config); !later.empty()) {
-    log_.warning("changes that take effect at the next start",
-                 {{"keys", fmt::format("{}", fmt::join(later, ", "))}});
-  }
+Result<void> Node::reload(const Config& config) {
+  Result<void> taken;
   take_changes(config_, config);
   views_->set_overlay_default(
       overlay_default(config_.views.overlay_max, node_log_->stack().writer().limit_bytes()));
@@ -264,14 +260,15 @@ void Node::reload(const Config& config) {
     config_.server.discovery_auth = config.server.discovery_auth;
   } else {
     log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
+    taken = accounts.error();
   }
   config_.volumes = config.volumes;
   if (Result<void> r = create_configured_volumes(); !r) {
-    log_.error("the new configuration was applied in part", {{"error", to_string(r.error())}});
-    return;
+    log_.error("not all volumes are as configured", {{"error", to_string(r.error())}});
+    taken = r.error();
   }
   enforce_access();
-  log_.info("configuration read again");
+  return taken;
 }
 
 void Node::tick() {

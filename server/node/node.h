@@ -53,7 +53,8 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   }
   void stop(UniqueFunction<void()> done) override;
   // Also takes new volumes and access lists.
-  void reload(const Config& config) override;
+  Result<void> reload(const Config& config) override;
+  [[nodiscard]] const Config& config() const override { return config_; }
 
   // iscsi::TargetDirectory
   [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator,

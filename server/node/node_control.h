@@ -2,7 +2,7 @@
 //
 // One source for each noun: control_access.cc, control_volumes.cc, control_history.cc,
 // control_groups.cc, control_retention.cc, control_views.cc, control_rollback.cc,
-// control_sessions.cc, control_nodes.cc. Loop's thread.
+// control_sessions.cc, control_nodes.cc, control_config.cc. Loop's thread.
 #pragma once
 
 #include <deque>
@@ -68,6 +68,9 @@ class NodeControl final : public admin::Control {
                     admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
+  void config_compare(const api::ConfigCompareRequest& request,
+                      admin::Answer<api::ConfigChanges> done) override;
+  void config_reload(admin::Answer<api::ConfigChanges> done) override;
   [[nodiscard]] GroupDesk& groups() override;
   [[nodiscard]] PastDesk& past() override { return past_; }
   [[nodiscard]] RepairDesk& repairs() override { return repairs_; }

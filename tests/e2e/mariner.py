@@ -171,9 +171,11 @@ class Daemon:
                 lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
         self.config_file.write_text("\n".join(lines) + "\n" + self.more_config)
 
-    def start(self, wait: bool = True) -> "Daemon":
+    def start(self, wait: bool = True, configure: bool = True) -> "Daemon":
+        """With the configuration that the test asked for, or with that of the file as it is."""
         self.state.mkdir(parents=True, exist_ok=True)
-        self.write_config()
+        if configure:
+            self.write_config()
         command = [*self.prefix, str(self.program), "--config", str(self.config_file)]
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
@@ -189,11 +191,6 @@ class Daemon:
         if self.process.poll() is not None:
             raise Failed(f"marinerd ended with {self.process.returncode}:\n{self.tail()}")
         return self.http("/readyz")[0] == 200
-
-    def configure_log(self, **keys):
-        """Other keys of [log]: those of a daemon that runs, too."""
-        self._log |= keys
-        self._configure()
 
     def configure_server(self, **keys):
         """Other keys of [server]; of a daemon that runs, when it has said so."""

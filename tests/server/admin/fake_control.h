@@ -18,6 +18,7 @@ class FakeControl final : public Control {
   std::vector<std::string> asked;
   // Answers everything with this, if set.
   std::optional<Error> error;
+  std::optional<Error> reload_error;  // of config_reload, and what follows
 
   api::StatusAnswer status_answer;
   api::VolumeList volumes;
@@ -32,6 +33,7 @@ class FakeControl final : public Control {
   api::Promotion promotion;
   api::ClusterStatus cluster;
   api::DoctorAnswer findings;
+  api::ConfigChanges changes;
   api::Access access;
   api::Mark mark_answer;
   api::View view_answer;
@@ -160,6 +162,14 @@ class FakeControl final : public Control {
   }
   void cluster_status(Answer<api::ClusterStatus> done) override {
     reply("cluster_status", cluster, std::move(done));
+  }
+  void config_compare(const api::ConfigCompareRequest& request,
+                      Answer<api::ConfigChanges> done) override {
+    reply(note("config_compare", request), changes, std::move(done));
+  }
+  void config_reload(Answer<api::ConfigChanges> done) override {
+    if (reload_error) error = reload_error;
+    reply("config_reload", changes, std::move(done));
   }
   void doctor(Answer<api::DoctorAnswer> done) override {
     reply("doctor", findings, std::move(done));

@@ -200,7 +200,7 @@ TEST_F(ClusterNodeTest, AVolumeThatAReloadBringsIsCreated) {
   ASSERT_TRUE(eventually([&] { return unready().empty(); }));
   configure_volume(0, "a", {"a"});
   const Config changed = config();
-  node().on_loop([&](ClusterNode& node) { node.reload(changed); });
+  EXPECT_TRUE(node().on_loop([&](ClusterNode& node) { return node.reload(changed); }));
   ASSERT_TRUE(comes_to_serve());
 }
 

@@ -30,7 +30,7 @@ Endpoint free_address() {
   return {.address = "127.0.0.1", .port = listener.local_endpoint().port()};
 }
 
-class EnrolmentDeskTest : public testing::Test {
+class EnrolmentDeskTest : public ::testing::Test {
  protected:
   EnrolmentDeskTest() { std::signal(SIGPIPE, SIG_IGN); }
   ~EnrolmentDeskTest() override { ::close(null_); }

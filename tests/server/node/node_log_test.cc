@@ -11,7 +11,7 @@ using NodeLog = testing::NodeFixture;
 TEST_F(NodeLog, ADiskIsAddedWhileItRunsAndRemembered) {
   create("db1");
   config().log.disks.push_back(path("second"));
-  on_loop([&] { node().reload(config()); });
+  EXPECT_TRUE(on_loop([&] { return node().reload(config()); }));
   EXPECT_EQ(on_loop([&] { return node().metrics().log_disks.size(); }), 2u);
   stop();
   start();

@@ -86,7 +86,7 @@ TEST_F(NodeTest, AReloadChangesAccessListsAndAddsVolumes) {
   const std::string db1 = "iqn.2026-11.org.example:db1";
   EXPECT_FALSE(open(db1, kStranger));
   config().volumes = {volume_for("db1", {kStranger}), volume_for("db2", {})};
-  on_loop([&] { node().reload(config()); });
+  EXPECT_TRUE(on_loop([&] { return node().reload(config()); }));
   EXPECT_TRUE(open(db1, kStranger));
   EXPECT_FALSE(open(db1, kFriend));
   EXPECT_EQ(discoverable(kFriend), std::vector<std::string>{"iqn.2026-11.org.example:db2"});
@@ -103,13 +103,13 @@ TEST_F(NodeTest, AReloadAndAStartGrowDeclaredVolumesAndNoCommandDoes) {
   const std::uint64_t size = kVolumeSizeMin.bytes;
   EXPECT_TRUE(has(size));
   config().volumes[0].size.bytes = 2 * size;
-  on_loop([&] { node().reload(config()); });
+  EXPECT_TRUE(on_loop([&] { return node().reload(config()); }));
   EXPECT_TRUE(has(2 * size));
   config().volumes[0].size.bytes = 3 * size;
   restart();
   EXPECT_TRUE(has(3 * size));
   config().volumes[0].size.bytes = size;
-  on_loop([&] { node().reload(config()); });
+  EXPECT_TRUE(on_loop([&] { return node().reload(config()); }));
   restart();
   EXPECT_TRUE(has(3 * size)) << "a volume never shrinks";
   api::ResizeRequest request;
