@@ -57,10 +57,11 @@ def record(daemon: mariner.Daemon, guest: linux.Guest, folder: pathlib.Path, sys
     disk = guest.login(iqn, daemon.portal())
     guest.run(f"/sbin/mke2fs -q -F {make} {disk} && sync && mount {mount} {disk} /mnt && sync", timeout_s=300)
     first = int(daemon.ask("history", "show", system)["to"]["sequence"])
-    guest.run(f"(/version-workload /mnt /trace {seed} {load} &)")
+    guest.run(f"rm -f /over; (/version-workload /mnt /trace {seed} {load}; touch /over) &")
     said = guest.writer_line.receive(3600)
     assert said == "END", said
-    guest.run("umount /mnt", timeout_s=300)
+    # (It says so before it has ended, and until then it holds the file system.)
+    guest.run("until [ -e /over ]; do sleep 0.1; done; umount /mnt", timeout_s=300)
     guest.run(f"logout {iqn}")
     packed = guest.run("gzip -c /trace | base64 && rm /trace", timeout_s=1800)
     assert guest.complaints() == ""
