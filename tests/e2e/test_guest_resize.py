@@ -14,7 +14,7 @@ FILE_SYSTEMS = {
 
 
 def grow_mounted(run, command):
-    """Again when resize2fs read the superblock while the kernel was writing it: e2fsprogs before 1.47.1 reads it through the
+    """Again when resize2fs read the superblock while the kernel was writing it: that of Debian 12 reads it through the
     page cache, where the checksum may be older than what it is of."""
     for _ in range(10):
         said = run(f"{command} 2>&1 || echo failed", timeout_s=180)
