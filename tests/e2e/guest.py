@@ -168,6 +168,10 @@ class Guest:
                 raise mariner.Failed(f"in the guest: {command}: exit {done.group(2)}\n{out}")
             return out
 
+    def begin(self, command: str):
+        """Runs it beside what follows. A grandchild: the end of a child would interrupt the shell that reads our lines."""
+        self.run(f"( ({command}) & )")
+
     def login(self, iqn: str, portal: str) -> str:
         """Discovers and logs in; returns the disk's device."""
         return self.run(f"login {shlex.quote(iqn)} {portal}").splitlines()[-1]
@@ -241,8 +245,7 @@ class Writer:
         self.error = ""
         self._guest = guest
         self._stop = threading.Event()
-        # A grandchild: its end must not interrupt the shell that reads our lines.
-        guest.run(f"(write_files {folder} {first} &)")
+        guest.begin(f"write_files {folder} {first}")
         self._thread = threading.Thread(target=self._answer)
         self._thread.start()
 

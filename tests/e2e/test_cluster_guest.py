@@ -56,9 +56,10 @@ class Host:
             raise mariner.Failed(f"the paths are {self.paths()}, not {wanted}\n{self.cluster.tails()}") from None
 
     def begin_load(self):
-        self.run("rm -f /tmp/result /tmp/enough; (until [ -e /tmp/enough ]; do verified_writes /mnt/verified 16m || break; "
-                 "done; echo $? > /tmp/result) > /tmp/verified 2>&1 &")
-        self.run("(heartbeat /mnt/beat &)")
+        self.run("rm -f /tmp/result /tmp/enough")
+        self.guest.begin("(until [ -e /tmp/enough ]; do verified_writes /mnt/verified 16m || break; done; echo $? > /tmp/result)"
+                         " > /tmp/verified 2>&1")
+        self.guest.begin("heartbeat /mnt/beat")
         self.beat_for(5)
 
     def end_load(self):

@@ -42,8 +42,8 @@ def disk(lab) -> str:
 
 def test_a_path_is_lost_and_comes_back_under_load(lab, disk, long_run):
     run, paths = lab.guest.run, Paths(lab.guest)
-    run("rm -f /tmp/result; (until [ -e /tmp/enough ]; do verified_writes " + disk + " 16m || break; done; echo $? > /tmp/result) "
-        "> /tmp/verified 2>&1 &")
+    run("rm -f /tmp/result")
+    lab.guest.begin(f"(until [ -e /tmp/enough ]; do verified_writes {disk} 16m || break; done; echo $? > /tmp/result) > /tmp/verified 2>&1")
     reads = "cat /sys/block/sda/stat /sys/block/sdb/stat | awk '{print $5}'"
 
     def both_are_used():

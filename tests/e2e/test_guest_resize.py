@@ -31,8 +31,8 @@ def test_a_volume_grows_under_load(lab, name):
     run = lab.guest.run
     disk = lab.guest.login(iqn, lab.daemon.portal())
     run(f"modprobe {name}; {make} {disk} && mount -t {name} {disk} /mnt", timeout_s=180)
-    run("rm -f /tmp/result /tmp/enough; (until [ -e /tmp/enough ]; do verified_writes /mnt/file 32m || break; done; "
-        "echo $? > /tmp/result) > /tmp/verified 2>&1 &")
+    run("rm -f /tmp/result /tmp/enough")
+    lab.guest.begin("(until [ -e /tmp/enough ]; do verified_writes /mnt/file 32m || break; done; echo $? > /tmp/result) > /tmp/verified 2>&1")
 
     lab.daemon.ask("volume", "resize", volume, f"{after}M")
     # Unit attention 2A/09, which the kernel tells of and leaves to the administrator.

@@ -55,8 +55,7 @@ class Promises:
         self._guest = guest
         self._file = file
         self._timeout_s = timeout_s
-        # A grandchild: its end must not interrupt the shell that reads our lines.
-        guest.run(f"({command} &)")
+        guest.begin(command)
         self._thread = threading.Thread(target=self._listen)
         self._thread.start()
 

@@ -57,7 +57,8 @@ def record(daemon: mariner.Daemon, guest: linux.Guest, folder: pathlib.Path, sys
     disk = guest.login(iqn, daemon.portal())
     guest.run(f"/sbin/mke2fs -q -F {make} {disk} && sync && mount {mount} {disk} /mnt && sync", timeout_s=300)
     first = int(daemon.ask("history", "show", system)["to"]["sequence"])
-    guest.run(f"rm -f /over; (/version-workload /mnt /trace {seed} {load}; touch /over) &")
+    guest.run("rm -f /over")
+    guest.begin(f"/version-workload /mnt /trace {seed} {load}; touch /over")
     said = guest.writer_line.receive(3600)
     assert said == "END", said
     # (It says so before it has ended, and until then it holds the file system.)
