@@ -1,7 +1,6 @@
 #include "server/node/meta_store.h"
 
-#include <rocksdb/db.h>
-#include <rocksdb/options.h>
+#include <fmt/format.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
@@ -12,11 +11,6 @@
 
 namespace mariner::node {
 namespace {
-
-Error store_error(const char* what, const rocksdb::Status& status) {
-  return Error{status.IsCorruption() ? ErrorCode::kCorrupt : ErrorCode::kIo,
-               std::string("the node's store: ") + what + ": " + status.ToString()};
-}
 
 Error unreadable(const std::string& key) {
   return {ErrorCode::kCorrupt, "the node's store: the value of " + key + " cannot be read"};
@@ -61,12 +55,6 @@ std::string promise_key(std::uint32_t id) { return "promise/" + hex_id(id); }
 constexpr const char* kIndexFileKey = "index-file";
 std::string log_disk_key(std::uint32_t number) { return "log-disk/" + hex_id(number); }
 
-rocksdb::WriteOptions write_options(bool durable) {
-  rocksdb::WriteOptions options;
-  options.sync = durable;
-  return options;
-}
-
 // As the volume's own history has it.
 meta::Mark mark_of_part(const meta::GroupMark& whole, const meta::GroupPart& part) {
   meta::Mark mark;
@@ -83,73 +71,64 @@ meta::Mark mark_of_part(const meta::GroupMark& whole, const meta::GroupPart& par
 
 }  // namespace
 
-MetaStore::MetaStore(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
+MetaStore::MetaStore(std::unique_ptr<KeyValueStore> database) : database_(std::move(database)) {}
 MetaStore::~MetaStore() = default;
 
 Result<std::unique_ptr<MetaStore>> MetaStore::open(const std::string& path) {
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.keep_log_file_num = 2;
-  options.max_open_files = 64;
-  options.write_buffer_size = 1u << 20;
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(options, path, &db);
-  if (!status.ok()) return store_error(("cannot open " + path).c_str(), status);
-  return std::unique_ptr<MetaStore>(new MetaStore(std::unique_ptr<rocksdb::DB>(db)));
+  Result<std::unique_ptr<KeyValueStore>> database = KeyValueStore::open(path);
+  if (!database) return database.error();
+  return std::unique_ptr<MetaStore>(new MetaStore(*std::move(database)));
 }
 
 template <typename Message>
 Result<void> MetaStore::put(const std::string& key, const Message& message, bool durable) {
-  const rocksdb::Status status = db_->Put(write_options(durable), key, message.SerializeAsString());
-  if (!status.ok()) return store_error("write", status);
-  return {};
+  return database_->put(key, message.SerializeAsString(), durable);
 }
 
 // Of a key that is not there, an empty message.
 template <typename Message>
 Result<Message> MetaStore::get(const std::string& key) {
   std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
+  const Result<bool> found = database_->get(key, value);
+  if (!found) return found.error();
   Message message;
-  if (status.IsNotFound()) return message;
-  if (!status.ok()) return store_error("read", status);
-  if (!message.ParseFromString(value)) return unreadable(key);
+  if (*found && !message.ParseFromString(value)) return unreadable(key);
   return message;
 }
 
-Result<void> MetaStore::remove(const std::string& key) {
-  const rocksdb::Status status = db_->Delete(write_options(true), key);
-  if (!status.ok()) return store_error("remove", status);
-  return {};
-}
+Result<void> MetaStore::remove(const std::string& key) { return database_->remove(key); }
 
-Result<void> MetaStore::write(rocksdb::WriteBatch& batch) {
-  const rocksdb::Status status = db_->Write(write_options(true), &batch);
-  if (!status.ok()) return store_error("write", status);
-  return {};
-}
+Result<void> MetaStore::write(rocksdb::WriteBatch& batch) { return database_->write(batch, true); }
 
 template <typename Message>
 Result<std::vector<Message>> MetaStore::all(const std::string& prefix) {
   std::vector<Message> out;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    Message message;
-    if (!message.ParseFromArray(it->value().data(), static_cast<int>(it->value().size()))) {
-      return unreadable(it->key().ToString());
-    }
-    out.push_back(std::move(message));
-  }
-  if (!it->status().ok()) return store_error("read", it->status());
+  const Result<void> read =
+      database_->each(prefix, [&](std::string_view key, std::string_view value) -> Result<void> {
+        Message message;
+        if (!message.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+          return unreadable(std::string(key));
+        }
+        out.push_back(std::move(message));
+        return {};
+      });
+  if (!read) return read.error();
   return out;
+}
+
+Result<void> MetaStore::remove_all(const std::string& prefix, rocksdb::WriteBatch& batch) {
+  return database_->each(prefix, [&](std::string_view key, std::string_view) -> Result<void> {
+    batch.Delete(rocksdb::Slice(key.data(), key.size()));
+    return {};
+  });
 }
 
 Result<std::uint64_t> MetaStore::next_number(const std::string& key) {
   std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
-  if (!status.ok() && !status.IsNotFound()) return store_error("read", status);
+  const Result<bool> found = database_->get(key, value);
+  if (!found) return found.error();
   std::uint64_t number = 1;
-  if (status.ok()) {
+  if (*found) {
     if (value.size() != sizeof number) {
       return Error{ErrorCode::kCorrupt, "the node's store: " + key + " is damaged"};
     }
@@ -157,8 +136,7 @@ Result<std::uint64_t> MetaStore::next_number(const std::string& key) {
   }
   value.resize(sizeof number);
   store_le(value.data(), number);
-  const rocksdb::Status written = db_->Put(write_options(true), key, value);
-  if (!written.ok()) return store_error("write", written);
+  if (Result<void> r = database_->put(key, value, true); !r) return r.error();
   return number;
 }
 
@@ -187,16 +165,11 @@ Result<void> MetaStore::remove_volume(std::uint32_t id) {
   batch.Delete(promise_key(id));
   batch.Delete(release_key(id));
   batch.Delete(reservations_key(unit_of_volume(id)));
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
   for (const std::string& prefix :
        {mark_prefix(id), verdict_prefix(id), base_prefix(id), headway_prefix(id)}) {
-    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      batch.Delete(it->key());
-    }
+    if (Result<void> r = remove_all(prefix, batch); !r) return r;
   }
-  const rocksdb::Status status = db_->Write(write_options(true), &batch);
-  if (!status.ok()) return store_error("remove", status);
-  return {};
+  return database_->write(batch, true);
 }
 
 Result<std::vector<meta::Volume>> MetaStore::volumes() { return all<meta::Volume>("volume/"); }
@@ -235,11 +208,8 @@ Result<void> MetaStore::change_group(const meta::Group& group,
 Result<void> MetaStore::remove_group(const std::string& name) {
   rocksdb::WriteBatch batch;
   batch.Delete(group_key(name));
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
   for (const std::string& prefix : {group_mark_prefix(name), group_rollback_prefix(name)}) {
-    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      batch.Delete(it->key());
-    }
+    if (Result<void> r = remove_all(prefix, batch); !r) return r;
   }
   return write(batch);
 }
@@ -290,9 +260,7 @@ Result<void> MetaStore::change_verdicts(std::uint32_t volume,
     batch.Put(prefix + hex_number(verdict.sequence()), verdict.SerializeAsString());
   }
   for (const std::uint64_t sequence : gone) batch.Delete(prefix + hex_number(sequence));
-  const rocksdb::Status status = db_->Write(write_options(true), &batch);
-  if (!status.ok()) return store_error("write", status);
-  return {};
+  return database_->write(batch, true);
 }
 
 Result<void> MetaStore::put_views(const std::vector<meta::View>& views) {
@@ -346,18 +314,16 @@ Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& r
       batch.Put(base_key(id, page.number), page.bits);
     }
   }
-  const rocksdb::Status status = db_->Write(write_options(true), &batch);
-  if (!status.ok()) return store_error("write", status);
-  return {};
+  return database_->write(batch, true);
 }
 
 Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
   volume::VolumeRelease out;
   out.volume = VolumeId{volume};
   std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), release_key(volume), &value);
-  if (status.IsNotFound()) return out;
-  if (!status.ok()) return store_error("read", status);
+  const Result<bool> found = database_->get(release_key(volume), value);
+  if (!found) return found.error();
+  if (!*found) return out;
   meta::Release release;
   if (!release.ParseFromString(value)) {
     return Error{ErrorCode::kCorrupt,
@@ -377,9 +343,9 @@ Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
 
 Result<std::uint64_t> MetaStore::given_up(const std::string& log) {
   std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), kLogReleaseKey, &value);
-  if (status.IsNotFound()) return std::uint64_t{0};
-  if (!status.ok()) return store_error("read", status);
+  const Result<bool> found = database_->get(kLogReleaseKey, value);
+  if (!found) return found.error();
+  if (!*found) return std::uint64_t{0};
   meta::LogRelease release;
   if (!release.ParseFromString(value)) {
     return Error{ErrorCode::kCorrupt, std::string("the node's store: the value of ") +
@@ -441,9 +407,9 @@ Result<void> MetaStore::put_index_file(const meta::IndexFile& file) {
 
 Result<meta::IndexFile> MetaStore::index_file() {
   std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), kIndexFileKey, &value);
-  if (status.IsNotFound()) return meta::IndexFile{};
-  if (!status.ok()) return store_error("read", status);
+  const Result<bool> found = database_->get(kIndexFileKey, value);
+  if (!found) return found.error();
+  if (!*found) return meta::IndexFile{};
   meta::IndexFile file;
   // What cannot be read knows no file: the index is made again.
   if (!file.ParseFromString(value)) return meta::IndexFile{};
@@ -466,11 +432,7 @@ Result<void> MetaStore::put_headway(std::uint32_t volume, const volume::Headway:
   rocksdb::WriteBatch batch;
   const std::string prefix = headway_prefix(volume);
   if (change.anew) {
-    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      batch.Delete(it->key());
-    }
-    if (!it->status().ok()) return store_error("read", it->status());
+    if (Result<void> r = remove_all(prefix, batch); !r) return r;
   }
   for (const volume::Headway::Page& page : change.pages) {
     const std::string key = prefix + hex_number(page.number);
@@ -485,9 +447,7 @@ Result<void> MetaStore::put_headway(std::uint32_t volume, const volume::Headway:
   headway.set_through(change.statement.through.value);
   headway.set_restored_bytes_all(change.statement.restored_bytes_all);
   batch.Put(headway_key(volume), headway.SerializeAsString());
-  const rocksdb::Status status = db_->Write(write_options(false), &batch);
-  if (!status.ok()) return store_error("write", status);
-  return {};
+  return database_->write(batch, false);
 }
 
 Result<volume::Headway::Kept> MetaStore::headway(std::uint32_t volume) {
@@ -505,19 +465,19 @@ Result<std::vector<volume::BaseMap::Page>> MetaStore::base_pages(std::uint32_t v
 
 Result<std::vector<volume::BaseMap::Page>> MetaStore::pages(const std::string& prefix) {
   std::vector<volume::BaseMap::Page> out;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    const std::string number = it->key().ToString().substr(prefix.size());
-    volume::BaseMap::Page page{0, it->value().ToString()};
-    const auto parsed =
-        std::from_chars(number.data(), number.data() + number.size(), page.number, 16);
-    if (parsed.ec != std::errc() || page.bits.size() != volume::BaseMap::kPageBlocks / 8) {
-      return Error{ErrorCode::kCorrupt,
-                   "the node's store: " + it->key().ToString() + " is damaged"};
-    }
-    out.push_back(std::move(page));
-  }
-  if (!it->status().ok()) return store_error("read", it->status());
+  const Result<void> read =
+      database_->each(prefix, [&](std::string_view key, std::string_view bits) -> Result<void> {
+        const std::string_view number = key.substr(prefix.size());
+        volume::BaseMap::Page page{0, std::string(bits)};
+        const auto parsed =
+            std::from_chars(number.data(), number.data() + number.size(), page.number, 16);
+        if (parsed.ec != std::errc() || page.bits.size() != volume::BaseMap::kPageBlocks / 8) {
+          return Error{ErrorCode::kCorrupt, fmt::format("the node's store: {} is damaged", key)};
+        }
+        out.push_back(std::move(page));
+        return {};
+      });
+  if (!read) return read.error();
   return out;
 }
 

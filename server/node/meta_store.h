@@ -11,11 +11,11 @@
 #include "proto/error.h"
 #include "proto/meta.pb.h"
 #include "proto/units.h"
+#include "server/node/key_value_store.h"
 #include "server/volume/headway.h"
 #include "server/volume/reclaimer.h"
 
 namespace rocksdb {
-class DB;
 class WriteBatch;
 }  // namespace rocksdb
 
@@ -121,7 +121,7 @@ class MetaStore {
   Result<std::vector<meta::ClockStep>> clock_steps();
 
  private:
-  explicit MetaStore(std::unique_ptr<rocksdb::DB> db);
+  explicit MetaStore(std::unique_ptr<KeyValueStore> database);
   Result<std::uint64_t> next_number(const std::string& key);
   template <typename Message>
   Result<std::vector<Message>> all(const std::string& prefix);
@@ -131,9 +131,11 @@ class MetaStore {
   Result<Message> get(const std::string& key);
   Result<void> remove(const std::string& key);
   Result<void> write(rocksdb::WriteBatch& batch);
+  // All keys that begin so.
+  Result<void> remove_all(const std::string& prefix, rocksdb::WriteBatch& batch);
   Result<std::vector<volume::BaseMap::Page>> pages(const std::string& prefix);
 
-  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<KeyValueStore> database_;
 };
 
 }  // namespace mariner::node
