@@ -8,6 +8,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -83,23 +84,29 @@ Result<void> KeyValueStore::open_database() {
 }
 
 Result<void> KeyValueStore::go_on() {
+  const std::unique_lock lock(mutex_);
+  if (!failed_) return {};  // another thread was here
   if (db_) {
     if (Result<void> r = check_room(path_); !r) return r;
     db_.reset();
   }
-  return open_database();
+  if (Result<void> r = open_database(); !r) return r;
+  failed_ = false;
+  return {};
 }
 
 Result<void> KeyValueStore::write(rocksdb::WriteBatch& batch, bool durable) {
   if (failed_) {
     if (Result<void> r = go_on(); !r) return r;
   }
+  const std::shared_lock lock(mutex_);
+  if (!db_) return error_of("write", not_open());
   rocksdb::WriteOptions options;
   options.sync = durable;
   const rocksdb::Status status = db_->Write(options, &batch);
-  failed_ = !status.ok();
-  if (failed_) return error_of("write", status);
-  return {};
+  if (status.ok()) return {};
+  failed_ = true;
+  return error_of("write", status);
 }
 
 Result<void> KeyValueStore::put(std::string_view key, std::string_view value, bool durable) {
@@ -115,6 +122,7 @@ Result<void> KeyValueStore::remove(std::string_view key) {
 }
 
 Result<bool> KeyValueStore::get(const std::string& key, std::string& value) {
+  const std::shared_lock lock(mutex_);
   if (!db_) return error_of("read", not_open());
   const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
   if (status.IsNotFound()) return false;
@@ -123,6 +131,7 @@ Result<bool> KeyValueStore::get(const std::string& key, std::string& value) {
 }
 
 Result<void> KeyValueStore::each(const std::string& prefix, const Visitor& visitor) {
+  const std::shared_lock lock(mutex_);
   if (!db_) return error_of("read", not_open());
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {

@@ -1,10 +1,12 @@
 // The database (RocksDB) under the node's store. After a write that failed, a disk that was full or
-// had an error, it is opened anew by the next one. Owner's thread only; calls block.
+// had an error, it is opened anew by the next one. Thread-safe; calls block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 
@@ -49,8 +51,9 @@ class KeyValueStore {
   Result<void> go_on();
 
   const std::string path_;
-  std::unique_ptr<rocksdb::DB> db_;  // null: it could not be opened anew
-  bool failed_ = false;              // the last write
+  std::shared_mutex mutex_;           // alone: to open it anew
+  std::unique_ptr<rocksdb::DB> db_;   // null: it could not be opened anew
+  std::atomic<bool> failed_ = false;  // a write did, since it was opened
 };
 
 }  // namespace mariner::node

@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 namespace mariner::node {
 namespace {
@@ -123,6 +125,28 @@ TEST_F(KeyValueStoreTest, GoesOnWhenADiskThatWasFullHasRoom) {
   reopen();
   for (const std::string& key : written) EXPECT_EQ(value_of(key).size(), 2000u) << key;
   EXPECT_EQ(value_of("room2"), "1");
+}
+
+TEST_F(KeyValueStoreTest, IsReadByAnotherThreadWhileItIsOpenedAnew) {
+  ASSERT_TRUE(store_->put("a", "1", true));
+  std::atomic<bool> enough = false;
+  std::thread reader([&] {
+    std::string value;
+    while (!enough) {
+      const Result<bool> found = store_->get("a", value);
+      EXPECT_TRUE(found && *found && value == "1");
+      EXPECT_EQ(keys_of("a"), std::vector<std::string>{"a"});
+    }
+  });
+  for (int times = 0; times < 3; ++times) {
+    {
+      const LongestFile full(64u << 10);
+      EXPECT_LT(fill("full").size(), 200u) << "it was full";
+    }
+    EXPECT_TRUE(store_->put("room", "1", true));
+  }
+  enough = true;
+  reader.join();
 }
 
 TEST_F(KeyValueStoreTest, WhereItCannotBeIsNamed) {
