@@ -22,7 +22,6 @@ using config::absolute_path;
 using config::size_between;
 
 // Fewer hold hardly more than what is kept free.
-constexpr std::uint64_t kTracksThrottledMin = 16;
 
 Result<OnFull> parse_on_full(std::string_view text) {
   if (text == "stop-writes") return OnFull::kStopWrites;

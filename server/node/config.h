@@ -57,6 +57,8 @@ enum class OnFull {
   kShortenWindow,  // the oldest history goes first
   kThrottle,       // hosts are slowed in time, so that all of it fits; in the end as kStopWrites
 };
+// Tracks that a log has at least for kThrottle.
+inline constexpr std::uint64_t kTracksThrottledMin = 16;
 
 // How a write to a log disk is made durable.
 enum class LogDurability {

@@ -14,9 +14,10 @@ namespace {
 
 using Effect = ConfigChange::Effect;
 
-// Whether hosts are slowed for windows is decided at a start.
-bool needs_restart(OnFull running, OnFull read) {
-  return (running == OnFull::kThrottle) != (read == OnFull::kThrottle);
+// A log that is too small for it is larger at the next start, or the configuration is wrong.
+bool needs_restart(const LogConfig& running, const LogConfig& read) {
+  return read.on_full == OnFull::kThrottle &&
+         running.max_size.bytes / running.track_size.bytes < kTracksThrottledMin;
 }
 
 constexpr std::size_t kVolumeKeyBegin = std::string_view("volume.").size();
@@ -57,7 +58,7 @@ class Comparison {
       return true;
     }
     if (!running_.standalone()) return false;
-    if (key == "log.on_full") return !needs_restart(running_.log.on_full, read_.log.on_full);
+    if (key == "log.on_full") return !needs_restart(running_.log, read_.log);
     return std::ranges::find(kStandalone, key) != kStandalone.end();
   }
 
@@ -131,7 +132,7 @@ void take_changes(Config& running, const Config& read) {
   running.server.busy_poll = read.server.busy_poll;
   running.log.compact = read.log.compact;
   running.log.disks = read.log.disks;
-  if (!needs_restart(running.log.on_full, read.log.on_full)) running.log.on_full = read.log.on_full;
+  if (!needs_restart(running.log, read.log)) running.log.on_full = read.log.on_full;
   running.rollback.rate_max = read.rollback.rate_max;
 }
 

@@ -157,9 +157,7 @@ Result<void> Node::start() {
     if (log_space_ != nullptr) log_space_->check();
   });
   window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
-  if (config_.log.on_full == OnFull::kThrottle) {
-    write_throttle_ = std::make_unique<WriteThrottle>(loop_, log_);
-  }
+  set_on_full();
 
   loop_.set_patience([this] { return node_log_->stack().patience(); });
   node_log_->stack().start();
@@ -252,7 +250,7 @@ Result<void> Node::reload(const Config& config) {
   loop_.set_busy_poll(config_.server.busy_poll);
   log_packing_->set(config_.log.compact);
   volumes_->set_restore_max(config_.rollback.rate_max.bytes);
-  log_space_->set_on_full(config_.log.on_full);
+  set_on_full();
   node_log_->change_disks(config_.log.disks);
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
     accounts_ = *std::move(accounts);
@@ -269,6 +267,14 @@ Result<void> Node::reload(const Config& config) {
   }
   enforce_access();
   return taken;
+}
+
+void Node::set_on_full() {
+  log_space_->set_on_full(config_.log.on_full);
+  const bool slowed = config_.log.on_full == OnFull::kThrottle;
+  if (slowed == (write_throttle_ != nullptr)) return;
+  if (write_throttle_) write_throttle_->let_go();
+  write_throttle_ = slowed ? std::make_unique<WriteThrottle>(loop_, log_) : nullptr;
 }
 
 void Node::tick() {

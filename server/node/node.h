@@ -78,6 +78,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   void resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted);
   void stop_index(UniqueFunction<void()> done);
   void tick();
+  void set_on_full();  // as configured
   void watch_windows();
   void watch_clock();
   // Asks those to log out who use what they may not use any more, or not here.

@@ -77,6 +77,13 @@ void WriteThrottle::look(const WindowForecast& forecast, const Space& space,
   if (level_now) turn();
 }
 
+void WriteThrottle::let_go() {
+  for (auto& [id, host] : std::exchange(hosts_, {})) {
+    const std::shared_ptr<volume::Paced> volume = host.volume.lock();
+    if (volume != nullptr && host.pace.rate()) volume->pace(volume::WritePace::kUnlimited);
+  }
+}
+
 // What the log is written, and what hosts write of late.
 void WriteThrottle::measure(double passed, double log_bytes) {
   double host_bytes = 0;

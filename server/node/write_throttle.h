@@ -64,6 +64,9 @@ class WriteThrottle {
   // told of all that was written.
   void look(const WindowForecast& forecast, const Space& space, const std::vector<Volume>& volumes);
 
+  // Nobody is slowed any more; it is not used afterwards.
+  void let_go();
+
   // Bytes a second that hosts may write to the volume; nothing: whatever comes.
   [[nodiscard]] std::optional<double> pace_of(VolumeId volume) const;
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 import hammer
-from mariner import Daemon, lun_checksum
+from mariner import Daemon, lun_checksum, wait_until
 
 VOLUME = "db1"
 LOG_BYTES = 128 << 20
@@ -59,6 +59,28 @@ def test_the_window_holds_under_an_overload_and_no_write_fails(folder):
         assert "history inside the window is given up" not in lines
         assert "the log is full" not in lines
         assert campaign.verify(url)["faults"] == []
+
+
+@pytest.mark.slow
+def test_hosts_are_slowed_from_a_reload_on_and_until_one(folder):
+    with Daemon(folder, log=LOG | {"on_full": "shorten-window"}, storage=STORAGE, window="10m") as daemon:
+        def slowed():
+            return metric(daemon, "mariner_write_pace_bytes_per_second") is not None
+
+        daemon.start()
+        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        load = hammer.Campaign(folder / "journals").start(url, "--writes", 100_000, "--read-percent", 0, "--depth", 8)
+        try:
+            time.sleep(3)
+            assert not slowed()
+            for _ in range(2):
+                daemon.configure_log(on_full="throttle")
+                wait_until(slowed, 30, "writes are slowed")
+                assert load.running(), load.report()
+                daemon.configure_log(on_full="shorten-window")
+                wait_until(lambda: not slowed(), 5, "and no more")
+        finally:
+            load.stop()
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ TEST_F(ConfigChanges, WhatAReloadTakes) {
       {"server.busy_poll", [](Config& c) { c.server.busy_poll = std::chrono::microseconds(100); }},
       {"log.disks", [](Config& c) { c.log.disks = {"/log1"}; }},
       {"log.on_full", [](Config& c) { c.log.on_full = OnFull::kStopWrites; }},
+      {"log.on_full", [](Config& c) { c.log.on_full = OnFull::kThrottle; }},
       {"log.compact", [](Config& c) { c.log.compact.enabled = true; }},
       {"log.compact_after", [](Config& c) { c.log.compact.after = std::chrono::hours(2); }},
       {"log.compact_cpu", [](Config& c) { c.log.compact.cpu_share = 0.5; }},
@@ -75,7 +76,6 @@ TEST_F(ConfigChanges, WhatWaitsForTheNextStart) {
       {"log.lost", [](Config& c) { c.log.lost = {"/dev/sdb"}; }},
       {"log.max_size", [](Config& c) { c.log.max_size = ByteSize{1}; }},
       {"log.track_size", [](Config& c) { c.log.track_size = ByteSize{1}; }},
-      {"log.on_full", [](Config& c) { c.log.on_full = OnFull::kThrottle; }},
       {"log.t_wait", [](Config& c) { c.log.t_wait = std::chrono::microseconds(1); }},
       {"log.polling", [](Config& c) { c.log.polling = false; }},
       {"log.durability", [](Config& c) { c.log.durability = LogDurability::kFlush; }},
@@ -91,6 +91,19 @@ TEST_F(ConfigChanges, WhatWaitsForTheNextStart) {
     EXPECT_EQ(found.key, key);
     EXPECT_EQ(found.effect, Effect::kNextStart) << key;
   }
+}
+
+TEST_F(ConfigChanges, ALogThatIsTooSmallSlowsNobodyBeforeItIsLarger) {
+  running_.log.max_size = ByteSize{64u << 20};
+  running_.log.track_size = ByteSize{8u << 20};
+  Config read = running_;
+  read.log.on_full = OnFull::kThrottle;
+  read.log.max_size = ByteSize{1u << 30};
+  for (const ConfigChange& change : config_changes(running_, read)) {
+    EXPECT_EQ(change.effect, Effect::kNextStart) << change.key;
+  }
+  take_changes(running_, read);
+  EXPECT_EQ(running_.log.on_full, OnFull::kShortenWindow);
 }
 
 TEST_F(ConfigChanges, WhatIsNeverTakenSaysWhy) {
@@ -173,7 +186,7 @@ TEST_F(ConfigChanges, WhatIsTakenAtOnceIsTaken) {
   EXPECT_EQ(running_.views.overlay_max->bytes, 2u);
   read.log.on_full = OnFull::kThrottle;
   take_changes(running_, read);
-  EXPECT_EQ(running_.log.on_full, OnFull::kStopWrites) << "at the next start";
+  EXPECT_EQ(running_.log.on_full, OnFull::kThrottle);
 }
 
 }  // namespace

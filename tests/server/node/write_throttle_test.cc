@@ -73,6 +73,10 @@ class SimulatedLog {
   void run(seconds during) {
     for (seconds left = during; left.count() > 0; --left) second();
   }
+  void let_go() {
+    throttle_.let_go();
+    slowed_ = false;
+  }
   // Of the room, what the window of each volume keeps at most, until now.
   [[nodiscard]] double held_most() const { return held_most_; }
 
@@ -123,6 +127,7 @@ class SimulatedLog {
       all.push_back({VolumeId{static_cast<std::uint32_t>(i + 1)}, volumes[i].window, began_,
                      volumes[i].newest, volumes[i].host});
     }
+    if (!slowed_) return;
     throttle_.look(forecast_,
                    {static_cast<std::uint64_t>(room_), static_cast<std::uint64_t>(written_)}, all);
   }
@@ -135,6 +140,7 @@ class SimulatedLog {
   WindowForecast forecast_;
   WriteThrottle throttle_{executor_, log_};
   bool begun_ = false;
+  bool slowed_ = true;
   double written_ = 0;
   std::vector<double> by_second_;
   double held_most_ = 0;
@@ -225,6 +231,16 @@ TEST(WriteThrottle, AVolumeThatGoesIsForgotten) {
   log.volumes.pop_back();
   log.run(seconds(2));
   EXPECT_EQ(log.throttle().pace_of({2}), std::nullopt);
+}
+
+TEST(WriteThrottle, WhoIsLetGoIsNotSlowed) {
+  SimulatedLog log(600);
+  const auto& host = log.add(minutes(10), 4);
+  log.run(minutes(20));
+  ASSERT_LT(mean(host.rates, minutes(1)), 2);
+  log.let_go();
+  log.run(seconds(10));
+  EXPECT_NEAR(mean(host.rates, seconds(5)), 4, 0.1);
 }
 
 // Several hosts, each with its bursts.
