@@ -387,6 +387,8 @@ Result<void> ClusterNode::reload(const Config& config) {
     config_.log.disks = config.log.disks;
     config_.log.compact = config.log.compact;
     if (log_packing_) log_packing_->set(config.log.compact);
+    config_.log.on_full = config.log.on_full;
+    if (log_space_) log_space_->set_on_full(config.log.on_full);
   }
   config_.volumes = config.volumes;
   creating_ = false;

@@ -57,8 +57,8 @@ class Comparison {
     if (key.starts_with("auth.") || std::ranges::find(kEverywhere, key) != kEverywhere.end()) {
       return true;
     }
-    if (!running_.standalone()) return false;
     if (key == "log.on_full") return !needs_restart(running_.log, read_.log);
+    if (!running_.standalone()) return false;
     return std::ranges::find(kStandalone, key) != kStandalone.end();
   }
 

@@ -135,7 +135,7 @@ TEST_F(ConfigChanges, OfANodeOfACluster) {
   in_a_cluster();
   EXPECT_EQ(changed([](Config& c) { c.log.disks = {"/log1"}; }).effect, Effect::kAtOnce);
   EXPECT_EQ(changed([](Config& c) { c.log.on_full = OnFull::kStopWrites; }).effect,
-            Effect::kNextStart);
+            Effect::kAtOnce);
   EXPECT_EQ(changed([](Config& c) { c.rollback.rate_max = ByteSize{8u << 20}; }).effect,
             Effect::kNextStart);
   EXPECT_EQ(changed([](Config& c) { c.cluster.lease = std::chrono::seconds(9); }).key,
