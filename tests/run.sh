@@ -182,11 +182,15 @@ fuzz() {
     [ -x "$program" ] || continue
     name=$(basename "$program")
     seconds=$1
+    # Those that do few runs a second would stay with inputs of a few bytes, if left to themselves.
     length=()
-    if [ "$name" = iscsi_session_fuzzer ]; then
-      seconds=$2
-      length=(-max_len=2048 -len_control=0)  # 256 steps: left to itself, it stays with short sessions
-    fi
+    case $name in
+      iscsi_session_fuzzer)
+        seconds=$2
+        length=(-max_len=2048 -len_control=0) ;;  # 256 steps
+      ifsck_mend_fuzzer | uvfs_fuzzer)
+        length=(-max_len=128 -len_control=0) ;;  # 32 changes
+    esac
     found=build/fuzz/corpus/$name
     mkdir -p "$found"
     local corpora=("$found")
