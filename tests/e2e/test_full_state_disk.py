@@ -70,7 +70,7 @@ def test_a_state_directory_without_room(folder, long_run):
             assert marks.make() == ""
             fill(disk)
             refused = marks.make_until_refused()
-            assert "o space" in refused, refused
+            assert "no-space" in refused, refused
             refused = marks.make()
             assert f"no room in {disk / 'state'}" in refused and "make room there" in refused, refused
             assert daemon.is_ready()
@@ -86,7 +86,7 @@ def test_a_state_directory_without_room(folder, long_run):
         daemon.start(wait=False)
         assert daemon.process.wait(20) == 1
         daemon.process = None
-        assert "cannot start" in daemon.log_lines()[-1] and "o space" in daemon.log_lines()[-1], daemon.tail()
+        assert "cannot start" in daemon.log_lines()[-1] and "no-space" in daemon.log_lines()[-1], daemon.tail()
         (disk / "rest").unlink()
         daemon.start()
         marks.are_kept()

@@ -71,7 +71,7 @@ def test_hosts_are_slowed_from_a_reload_on_and_until_one(folder):
         url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
         load = hammer.Campaign(folder / "journals").start(url, "--writes", 100_000, "--read-percent", 0, "--depth", 8)
         try:
-            time.sleep(3)
+            wait_until(lambda: metric(daemon, "mariner_log_batch_bytes_sum") > LOG_BYTES, 60, "the log has gone round")
             assert not slowed()
             for _ in range(2):
                 daemon.configure_log(on_full="throttle")

@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
+
+#include "tests/logging/temporary_directory.h"
 
 namespace mariner::node {
 namespace {
@@ -35,16 +35,7 @@ class LongestFile {
 
 class KeyValueStoreTest : public ::testing::Test {
  protected:
-  KeyValueStoreTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "mariner-keys-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-    reopen();
-  }
-  ~KeyValueStoreTest() override {
-    store_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  KeyValueStoreTest() { reopen(); }
   void reopen() {
     store_.reset();
     Result<std::unique_ptr<KeyValueStore>> store = KeyValueStore::open(path_);
@@ -82,7 +73,8 @@ class KeyValueStoreTest : public ::testing::Test {
     return written;
   }
 
-  std::string path_;
+  const logging::test::TemporaryDirectory folder_;
+  const std::string path_ = folder_.file("store");
   std::unique_ptr<KeyValueStore> store_;
 };
 

@@ -2,25 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "tests/logging/temporary_directory.h"
 
 namespace mariner::node {
 namespace {
 
 class MetaStoreTest : public ::testing::Test {
  protected:
-  MetaStoreTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "mariner-store-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-    reopen();
-  }
-  ~MetaStoreTest() override {
-    store_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  MetaStoreTest() { reopen(); }
   void reopen() {
     store_.reset();
     Result<std::unique_ptr<MetaStore>> store = MetaStore::open(path_);
@@ -40,7 +32,8 @@ class MetaStoreTest : public ::testing::Test {
     return out;
   }
 
-  std::string path_;
+  const logging::test::TemporaryDirectory folder_;
+  const std::string path_ = folder_.file("store");
   std::unique_ptr<MetaStore> store_;
 };
 
