@@ -11,6 +11,7 @@
 #include "server/manager/alive_node.h"
 #include "server/node/cluster_control.h"
 #include "server/node/cluster_redirection.h"
+#include "server/node/config_changes.h"
 #include "server/node/identity.h"
 #include "server/peer/tls_context.h"
 #include "server/volume/thread_worker.h"
@@ -380,16 +381,13 @@ Result<void> ClusterNode::reload(const Config& config) {
     log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
     taken = accounts.error();
   }
-  loop_.set_busy_poll(config.server.busy_poll);
-  config_.server.busy_poll = config.server.busy_poll;
-  if (node_log_ != nullptr && config.has_log()) {
-    node_log_->change_disks(config.log.disks);
-    config_.log.disks = config.log.disks;
-    config_.log.compact = config.log.compact;
-    if (log_packing_) log_packing_->set(config.log.compact);
-    config_.log.on_full = config.log.on_full;
-    if (log_space_) log_space_->set_on_full(config.log.on_full);
-  }
+  take_changes(config_, config);
+  loop_.set_busy_poll(config_.server.busy_poll);
+  volumes_->set_catch_up_max(config_.cluster.catch_up_max.bytes);
+  volumes_->set_restore_max(config_.rollback.rate_max.bytes);
+  if (node_log_ != nullptr) node_log_->change_disks(config_.log.disks);
+  if (log_packing_) log_packing_->set(config_.log.compact);
+  if (log_space_) log_space_->set_on_full(config_.log.on_full);
   config_.volumes = config.volumes;
   creating_ = false;
   changed();

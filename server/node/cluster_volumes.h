@@ -88,6 +88,9 @@ class ClusterVolumes {
   [[nodiscard]] bool idle() const;
   // How far the images are, durable: saves work at the next start.
   void save_progress();
+  // From now on; as the options.
+  void set_catch_up_max(std::uint64_t bytes_per_second) { catch_up_.set(bytes_per_second); }
+  void set_restore_max(std::uint64_t bytes_per_second) { restore_.set(bytes_per_second); }
 
  private:
   [[nodiscard]] bool logs(const meta::Volume& meta) const;

@@ -51,15 +51,15 @@ class Comparison {
                                                std::string_view("log.disks"),
                                                std::string_view("log.compact"),
                                                std::string_view("log.compact_after"),
-                                               std::string_view("log.compact_cpu")};
-    static constexpr std::array kStandalone = {std::string_view("views.overlay_max"),
+                                               std::string_view("log.compact_cpu"),
                                                std::string_view("rollback.rate_max")};
+    // Of a node that has none, the next start makes one.
+    if (key.starts_with("log.") && running_.has_log() != read_.has_log()) return false;
     if (key.starts_with("auth.") || std::ranges::find(kEverywhere, key) != kEverywhere.end()) {
       return true;
     }
     if (key == "log.on_full") return !needs_restart(running_.log, read_.log);
-    if (!running_.standalone()) return false;
-    return std::ranges::find(kStandalone, key) != kStandalone.end();
+    return key == (running_.standalone() ? "views.overlay_max" : "cluster.catch_up_max");
   }
 
   void judge_volume(const ConfigKey& key, ConfigChange& change) const {
@@ -128,12 +128,17 @@ std::string keys_of(const std::vector<ConfigChange>& changes, Effect effect) {
 }
 
 void take_changes(Config& running, const Config& read) {
-  running.views = read.views;
   running.server.busy_poll = read.server.busy_poll;
+  running.rollback.rate_max = read.rollback.rate_max;
+  if (running.standalone()) {
+    running.views = read.views;
+  } else {
+    running.cluster.catch_up_max = read.cluster.catch_up_max;
+  }
+  if (!running.has_log() || !read.has_log()) return;
   running.log.compact = read.log.compact;
   running.log.disks = read.log.disks;
   if (!needs_restart(running.log, read.log)) running.log.on_full = read.log.on_full;
-  running.rollback.rate_max = read.rollback.rate_max;
 }
 
 }  // namespace mariner

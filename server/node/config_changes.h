@@ -27,8 +27,7 @@ struct ConfigChange {
 [[nodiscard]] std::string keys_of(const std::vector<ConfigChange>& changes,
                                   ConfigChange::Effect effect);
 
-// Of a standalone node: sets the keys that need nothing else than their new value. (Accounts and
-// volumes may be refused.)
+// Sets the keys that need nothing else than their new value. (Accounts and volumes may be refused.)
 void take_changes(Config& running, const Config& read);
 
 }  // namespace mariner

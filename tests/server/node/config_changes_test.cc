@@ -137,12 +137,20 @@ TEST_F(ConfigChanges, OfANodeOfACluster) {
   EXPECT_EQ(changed([](Config& c) { c.log.on_full = OnFull::kStopWrites; }).effect,
             Effect::kAtOnce);
   EXPECT_EQ(changed([](Config& c) { c.rollback.rate_max = ByteSize{8u << 20}; }).effect,
+            Effect::kAtOnce);
+  EXPECT_EQ(changed([](Config& c) { c.cluster.catch_up_max = ByteSize{8u << 20}; }).effect,
+            Effect::kAtOnce);
+  EXPECT_EQ(changed([](Config& c) { c.views.overlay_max = ByteSize{8u << 20}; }).effect,
             Effect::kNextStart);
   EXPECT_EQ(changed([](Config& c) { c.cluster.lease = std::chrono::seconds(9); }).key,
             "cluster.lease");
   const ConfigChange found = changed([](Config& c) { c.volumes[0].size = ByteSize{16u << 20}; });
   EXPECT_EQ(found.effect, Effect::kNever);
   EXPECT_THAT(found.reason, HasSubstr("of a cluster"));
+  Config without_log = running_;
+  without_log.log.disks.clear();
+  EXPECT_EQ(keys_of(config_changes(running_, without_log), Effect::kAtOnce), "");
+  EXPECT_EQ(keys_of(config_changes(without_log, running_), Effect::kAtOnce), "");
 }
 
 TEST_F(ConfigChanges, WithOtherRolesEverythingWaits) {
@@ -187,6 +195,28 @@ TEST_F(ConfigChanges, WhatIsTakenAtOnceIsTaken) {
   read.log.on_full = OnFull::kThrottle;
   take_changes(running_, read);
   EXPECT_EQ(running_.log.on_full, OnFull::kThrottle);
+}
+
+TEST_F(ConfigChanges, WhatANodeOfAClusterTakesAtOnceIsTaken) {
+  in_a_cluster();
+  const bool views_were_said = running_.views.overlay_max.has_value();
+  Config read = running_;
+  read.rollback.rate_max = ByteSize{1};
+  read.cluster.catch_up_max = ByteSize{2};
+  read.views.overlay_max = ByteSize{3};
+  read.log.on_full = OnFull::kStopWrites;
+  take_changes(running_, read);
+  EXPECT_EQ(running_.rollback.rate_max.bytes, 1u);
+  EXPECT_EQ(running_.cluster.catch_up_max.bytes, 2u);
+  EXPECT_EQ(running_.views.overlay_max.has_value(), views_were_said) << "at the next start";
+  EXPECT_EQ(running_.log.on_full, OnFull::kStopWrites);
+
+  const std::vector<std::string> disks = running_.log.disks;
+  read.log.disks.clear();
+  read.log.compact.enabled = true;
+  take_changes(running_, read);
+  EXPECT_EQ(running_.log.disks, disks) << "at the next start it has no log";
+  EXPECT_FALSE(running_.log.compact.enabled);
 }
 
 }  // namespace
