@@ -78,8 +78,9 @@ class TrackPacker {
  private:
   static constexpr std::chrono::seconds kLookEvery{1};
   static constexpr std::uint64_t kSpareTracks = 2;  // to work in
-  static constexpr int kQuickLevel = 1;             // of zstd
-  static constexpr std::uint64_t kSavedMax = 4;     // that is made use of
+  // Of zstd. Level 1 takes 1.1 to 1.4 times as long, for packs that are up to an eighth shorter.
+  static constexpr int kQuickLevel = -1;
+  static constexpr std::uint64_t kSavedMax = 4;  // that is made use of
 
   void look();
   void look_again(std::chrono::nanoseconds delay);
