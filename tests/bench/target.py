@@ -67,7 +67,7 @@ NOTES = """\
 - The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
   each command outstanding.
 - *busy_poll* is an option of the daemon, off by itself: it looks for what hosts send next, instead of sleeping, while they send often.
-  *polling* is one, "auto" by itself: whether it looks for the end of a lone write to the log.
+  *polling* is one, too: whether it looks for the end of a lone write to the log.
 - CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
   (writing back the page cache) is charged to nobody. The initiator runs on the same cores, MaxRecvDataSegmentLength, FirstBurstLength and
   MaxBurstLength are 256 KiB, ImmediateData=Yes, InitialR2T=No for all."""

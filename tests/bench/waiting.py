@@ -28,6 +28,6 @@ class Variant:
 VARIANTS = (
     Variant("mariner_polling", "busy_poll = 100us", ("read_4k_qd1", "write_4k_qd1"),
             lambda ours: ours.daemon.configure_server(busy_poll="100us"), lambda ours: ours.daemon.configure_server(busy_poll="0s")),
-    Variant("mariner_sleeping", "polling = off", ("write_4k_qd1",),
-            lambda ours: ours.restart(polling="off"), lambda ours: ours.restart(polling="auto")),
+    Variant("mariner_looking", "polling = auto", ("write_4k_qd1",),
+            lambda ours: ours.restart(polling="auto"), lambda ours: ours.restart(polling="off")),
 )
