@@ -73,6 +73,12 @@ def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
     return run
 
 
+def middle(runs: list[dict]) -> dict:
+    """Of several runs of the same the one with the median rate (of two in the middle the slower one); the first that failed, if one did."""
+    failed = next((run for run in runs if run["failure"]), None)
+    return failed or sorted(runs, key=lambda run: run["rate"])[(len(runs) - 1) // 2]
+
+
 def run_fio(load: Load, file: pathlib.Path, limits: Limits) -> dict:
     """The device's own figures for a load: O_DIRECT, and O_DSYNC for writes.
 
