@@ -11,6 +11,7 @@ import dataclasses
 import pathlib
 import shutil
 import signal
+import statistics
 import sys
 import tempfile
 
@@ -217,7 +218,16 @@ class Bench:
 
     def figure(self, load: Load, server: str, name: str) -> float | None:
         """`rate`, `cpu`, or a percentile of the latency; None if it was not measured."""
-        run = self.runs[load.id].get(server)
+        return self._figure_of(load, self.runs[load.id].get(server), name)
+
+    def paired(self, load: Load, rival: str, name: str) -> float | None:
+        """The median of Mariner's ratios to the rival within rounds; None: it was not measured in each of them."""
+        ours, theirs = ([self._figure_of(load, run, name) for run in self.rounds[load.id].get(server, [])] for server in (OURS, rival))
+        if len(ours) != len(theirs) or not all(ours) or not all(theirs):
+            return None
+        return statistics.median(our / their for our, their in zip(ours, theirs)) if ours else None
+
+    def _figure_of(self, load: Load, run: dict | None, name: str) -> float | None:
         if run is None or run["failure"]:
             return None
         if name == "rate":
@@ -256,7 +266,8 @@ class Bench:
                     row = Row(f"{load.id}.{name}.{rival}", what, unit or load.unit,
                               self.figure(load, OURS, name), self.figure(load, rival, name),
                               self.name_of(load, rival), run.get("seconds", 0),
-                              self.scale.name, less_is_better=name != "rate", lacks="" if self.scale is FULL else "a full run")
+                              self.scale.name, less_is_better=name != "rate", lacks="" if self.scale is FULL else "a full run",
+                              paired=self.paired(load, rival, name))
                     if goal := goal_of(load.id, name, rival):
                         row.goal = goal.ratio
                     rows.append(row)
@@ -279,10 +290,10 @@ class Bench:
             cells = [f"**{number(ours)} {load.unit}**"]
             for rival in (DURABLE, VOLATILE, NULL, DEVICE):
                 theirs = self.figure(load, rival, "rate")
-                ratio = f" ({ours / theirs:.2f}×)" if ours and theirs else ""
-                cells.append(number(theirs) + ratio if rival in self.rivals(load) else "")
+                ratio = self.paired(load, rival, "rate") or (ours / theirs if ours and theirs else None)
+                cells.append(number(theirs) + (f" ({ratio:.2f}×)" if ratio else "") if rival in self.rivals(load) else "")
             lines.append(line(load.what, *cells))
-        return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's."
+        return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's, the median of the multiples in each round."
 
     def _waiting(self) -> str:
         """One command after the other, with other ways to wait."""
