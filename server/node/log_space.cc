@@ -1,6 +1,7 @@
 #include "server/node/log_space.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/node/retained_choice.h"
@@ -303,8 +304,13 @@ bool LogSpace::be_patient() {
 
 bool LogSpace::give_up(VolumeId volume) {
   if (!parts_.keeper.knows()) return false;
-  return drop_snapshots(volume) || drop_view(volume) || drop_mark(volume) || thin_out(volume) ||
-         shorten_window(volume);
+  const VersionTime begin = window_begin(volume);
+  if (drop_snapshots(volume) || drop_view(volume, begin) || drop_mark(volume, begin) ||
+      thin_out(volume) || shorten_window(volume)) {
+    return true;
+  }
+  constexpr VersionTime kAny{std::numeric_limits<std::uint64_t>::max()};
+  return drop_view(volume, kAny) || drop_mark(volume, kAny);
 }
 
 bool LogSpace::drop_snapshots(VolumeId volume) {
@@ -315,9 +321,11 @@ bool LogSpace::drop_snapshots(VolumeId volume) {
   return true;
 }
 
-bool LogSpace::drop_view(VolumeId volume) {
+bool LogSpace::drop_view(VolumeId volume, VersionTime before) {
   std::vector<meta::View> views = parts_.keeper.views(volume);
-  std::erase_if(views, &meta::View::keep);
+  std::erase_if(views, [&](const meta::View& view) {
+    return view.keep() || (view.volume_id() == volume.value && view.time_ns() >= before.ns);
+  });
   const auto oldest = std::ranges::min_element(views, {}, &meta::View::sequence);
   if (oldest == views.end()) return false;
   parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->name()}});
@@ -325,11 +333,13 @@ bool LogSpace::drop_view(VolumeId volume) {
   return true;
 }
 
-bool LogSpace::drop_mark(VolumeId volume) {
+bool LogSpace::drop_mark(VolumeId volume, VersionTime before) {
   Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return false;
   const std::uint64_t now = parts_.executor.wall_time().ns;
-  std::erase_if(*marks, [&](const meta::Mark& mark) { return mark.locked_until_ns() > now; });
+  std::erase_if(*marks, [&](const meta::Mark& mark) {
+    return mark.locked_until_ns() > now || mark.time_ns() >= before.ns;
+  });
   const auto oldest = std::ranges::min_element(*marks, {}, &meta::Mark::sequence);
   if (oldest == marks->end()) return false;
   parts_.log.warning("the log is full: a mark is dropped", {{"mark", oldest->name()}});

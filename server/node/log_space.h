@@ -8,7 +8,9 @@
 // decides: "stop-writes" keeps it all, and so does "throttle", with which it seldom comes to that
 // (write_throttle.h) and writes wait longer; "shorten-window" drops the moments that tokens of
 // copies stand for, views, then unlocked marks, then what schedules keep, the oldest first, and
-// then shortens the window, no more than it must. Locked marks stay, and views that are to be kept.
+// then shortens the window, no more than it must. Locked marks stay, and views that are to be kept;
+// and so do views and marks of moments inside of what is left of the window: these hold nothing
+// that it does not hold, and one of them is what a rollback is undone by.
 //
 // Owner's thread only.
 #pragma once
@@ -107,12 +109,15 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool be_patient();
   [[nodiscard]] bool is_journal(VolumeId volume);
   bool drop_snapshots(VolumeId volume);
-  bool drop_view(VolumeId volume);
-  bool drop_mark(VolumeId volume);
+  // The oldest that may go and holds something that is older than `before`.
+  bool drop_view(VolumeId volume, VersionTime before);
+  bool drop_mark(VolumeId volume, VersionTime before);
   bool thin_out(VolumeId volume);
   bool shorten_window(VolumeId volume);
   [[nodiscard]] const std::vector<index::IndexMoment>& clean_moments(VolumeId volume);
   [[nodiscard]] bool is_greedy(VolumeId volume) const;
+  // From where on every moment is kept, whatever else is.
+  [[nodiscard]] VersionTime window_begin(VolumeId volume);
   [[nodiscard]] VersionTime now();
   [[nodiscard]] bool low() const;
   // Whether what is outside of every window should go now: for room, or to empty a disk.

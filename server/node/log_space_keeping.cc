@@ -21,8 +21,7 @@ VersionTime LogSpace::now() {
   return time_.at(parts_.executor.wall_time(), parts_.executor.monotonic_time(), critical());
 }
 
-VersionTime LogSpace::keep_from(VolumeId volume) {
-  if (!parts_.keeper.knows()) return {};
+VersionTime LogSpace::window_begin(VolumeId volume) {
   const std::uint64_t now = this->now().ns;
   const auto asked = parts_.keeper.window(volume);
   if (!asked) return {now - std::min(now, kOverlayKeepNs)};
@@ -36,10 +35,16 @@ VersionTime LogSpace::keep_from(VolumeId volume) {
     const std::uint64_t began = std::max(asked->created.ns, index.oldest().time.ns);
     window = shortened_.left_of(volume, std::min(window, end - std::min(end, began)));
   }
-  std::uint64_t keep = end - window;
+  return {end - window};
+}
+
+VersionTime LogSpace::keep_from(VolumeId volume) {
+  if (!parts_.keeper.knows()) return {};
+  VersionTime keep = window_begin(volume);
+  if (!parts_.keeper.window(volume)) return keep;
   // (What was there before the first write is no moment that could be kept by itself.)
   const auto hold = [&](std::uint64_t sequence, std::uint64_t time_ns) {
-    if (sequence == 0) keep = std::min(keep, time_ns);
+    if (sequence == 0) keep = std::min(keep, VersionTime{time_ns});
   };
   for (const meta::View& view : parts_.keeper.views(volume)) {
     if (view.volume_id() == volume.value) hold(view.sequence(), view.time_ns());
@@ -47,7 +52,7 @@ VersionTime LogSpace::keep_from(VolumeId volume) {
   const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return {};  // what cannot be read may be a mark
   for (const meta::Mark& mark : *marks) hold(mark.sequence(), mark.time_ns());
-  return {keep};
+  return keep;
 }
 
 volume::ReclaimerOwner::Wish LogSpace::to_keep(VolumeId volume) {

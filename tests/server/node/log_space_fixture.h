@@ -73,6 +73,14 @@ class LogSpaceTest : public ::testing::Test {
   void write(std::uint64_t block, char byte) {
     parts_.write(*volume().volume->live_layer(), block, byte);
   }
+  void mark(SequenceNumber at) {
+    meta::Mark mark;
+    mark.set_volume_id(volume().volume->id().value);
+    mark.set_name("release");
+    mark.set_sequence(at.value);
+    mark.set_time_ns(parts_.answers(volume()).moment_of(at).time.ns);
+    ASSERT_TRUE(parts_.store().put_mark(mark));
+  }
   // The next write begins another track.
   void next_track() { parts_.log_stack().writer().leave_tracks(); }
   void look() {

@@ -14,12 +14,7 @@ using testing::LogSpaceTest;
 TEST_F(LogSpaceTest, WhatIsKeptStaysAsLongAsMarksCannotBeRead) {
   write(1, 'a');
   const SequenceNumber first = parts_.newest(volume());
-  meta::Mark mark;
-  mark.set_volume_id(volume().volume->id().value);
-  mark.set_name("release");
-  mark.set_sequence(first.value);
-  mark.set_time_ns(parts_.answers(volume()).moment_of(first).time.ns);
-  ASSERT_TRUE(parts_.store().put_mark(mark));
+  mark(first);
   next_track();
   write(1, 'b');
   space_->check();
@@ -46,6 +41,26 @@ TEST_F(LogSpaceTest, WhatIsKeptStaysAsLongAsMarksCannotBeRead) {
   uncertain_->known = true;
   look();
   EXPECT_TRUE(is_there());
+}
+
+// What a rollback is undone by, above all.
+TEST_F(LogSpaceTest, AFullLogDropsNoMarkThatTheWindowHoldsAnyway) {
+  close();
+  open(OnFull::kShortenWindow);
+  volume().meta.set_window_s(3600);
+  const auto left = [this] { return uncertain_->marks(volume().volume->id())->size(); };
+  write(1, 'a');
+  next_track();
+  write(1, 'b');
+  mark(parts_.newest(volume()));
+  space_->check();
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+  EXPECT_EQ(left(), 1u) << "the window was shortened, and still begins before it";
+  for (int i = 0; i < 8; ++i) {
+    next_track();
+    write(1, static_cast<char>('c' + i));
+  }
+  EXPECT_EQ(left(), 0u) << "writes are worth more than what is behind the window";
 }
 
 // A log with room to wait a while.
