@@ -18,6 +18,7 @@ import tempfile
 import servers  # first: it shows Python where the end-to-end drivers are
 import btrfs
 import rocksdb_store
+import target_limits
 from chart import bars
 from loads import Limits, Load, Target, middle, run_fio, run_iscsi
 from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
@@ -275,7 +276,7 @@ class Bench:
 
     def table(self, about: dict) -> str:
         asked = [record for record in (row.record(about) for row in self.rows()) if record["goal"] is not None]
-        return "\n\n".join([self._rates(), goals(asked), *filter(None, [self._waiting(), self._with_history()]), self._latencies(), self._cpu(),
+        return "\n\n".join([self._rates(), goals(asked), *filter(None, [self._limits(), self._waiting(), self._with_history()]), self._latencies(), self._cpu(),
                             "\n".join([self._notes(), *(f"- {note}" for note in self.notes)]),
                             "Measured on " + describe(about)])
 
@@ -294,6 +295,23 @@ class Bench:
                 cells.append(number(theirs) + (f" ({ratio:.2f}×)" if ratio else "") if rival in self.rivals(load) else "")
             lines.append(line(load.what, *cells))
         return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's, the median of the multiples in each round."
+
+    def _limits(self) -> str:
+        """What goals could be reached here at all; nothing, if no ceiling was measured."""
+        lines = header("what could be reached here at most", "it is", "that is", "Mariner", "beside others, of what is asked")
+        known = False
+        for load in self.loads:
+            limit = target_limits.limit_of(load.id, self.figure(load, NULL, "rate"), self.figure(load, DEVICE, "rate"))
+            ours = self.figure(load, OURS, "rate")
+            if not limit or not ours:
+                continue
+            known = True
+            besides = target_limits.beside(load.id, limit, lambda rival: self.figure(load, rival, "rate"))
+            cells = "; ".join(f"{NAMES[each.rival]}: {each.possible:.2f}× of {each.asked:g}×" + ("" if each.within_reach else ", **out of reach**")
+                              for each in besides)
+            lines.append(line(load.what, target_limits.LIMITS[load.id].what, f"{number(limit)} {load.unit}",
+                              f"{number(ours)} ({ours / limit:.2f} of it)", cells))
+        return "\n".join(lines) if known else ""
 
     def _waiting(self) -> str:
         """One command after the other, with other ways to wait."""

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""What could be reached at most, and whether a goal lies above it."""
+
+import unittest
+
+import servers  # noqa: F401  first: it shows Python where the end-to-end drivers are
+import target_goals
+import target_limits
+
+
+class LimitsTest(unittest.TestCase):
+    def test_of_a_lone_write_the_times_add_up(self):
+        self.assertAlmostEqual(target_limits.limit_of("write_4k_qd1", 10_000, 10_000), 5_000)
+
+    def test_of_many_the_slower_part_counts(self):
+        self.assertEqual(target_limits.limit_of("write_4k_qd32", 70_000, 90_000), 70_000)
+        self.assertEqual(target_limits.limit_of("write_4k_qd128", 70_000, 60_000), 60_000)
+
+    def test_what_is_written_twice_takes_the_device_twice(self):
+        self.assertEqual(target_limits.limit_of("write_256k", 1_600, 2_000), 1_000)
+
+    def test_what_was_not_measured_limits_nothing(self):
+        self.assertIsNone(target_limits.limit_of("write_4k_qd1", None, 10_000))
+        self.assertIsNone(target_limits.limit_of("write_4k_qd1", 10_000, None))
+        self.assertIsNone(target_limits.limit_of("read_256k", 10_000, 10_000))
+
+    def test_a_goal_above_the_limit_is_out_of_reach(self):
+        rates = {"tgt_durable": 15_000, "btrfs": 8_000}
+        found = {each.rival: each for each in target_limits.beside("write_4k_qd32", 60_000, rates.get)}
+        self.assertEqual(set(found), set(rates))
+        self.assertTrue(found["tgt_durable"].within_reach)
+        self.assertFalse(found["btrfs"].within_reach)
+        self.assertEqual(found["btrfs"].possible, 7.5)
+
+    def test_limits_are_of_loads_that_something_is_asked_of(self):
+        self.assertLessEqual(set(target_limits.LIMITS), {load for load, figure, _ in target_goals.GOALS if figure == "rate"})
+
+
+if __name__ == "__main__":
+    unittest.main()
