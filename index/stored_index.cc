@@ -144,6 +144,7 @@ void StoredIndex::insert_one(const Record& record, const logging::LogLocation& l
   if (record.sequence > newest_.sequence) newest_ = {record.sequence, record.time};
   tl_->insert(indexed_write_of(record, location), record.ordinal);
   add_versions(record, location, batch_);
+  if (record.type != RecordType::kRollback) recent_.add(record.extent, record.sequence);
   remember_rollback(record);
 }
 
@@ -319,7 +320,14 @@ void StoredIndex::forget_through(SequenceNumber sequence, std::uint64_t ordinal)
   writes_given_up_.raise(sequence.value);
   bases_given_up_.raise(ordinal);
   tl_->drop_through(sequence);
+  recent_.forget_through(sequence);
   std::erase_if(rollbacks_, [&](const Rollback& r) { return r.sequence <= sequence; });
+}
+
+// A rollback since may show what is older.
+RecentWrites::Periods StoredIndex::written_within(SequenceNumber after,
+                                                  SequenceNumber through) const {
+  return last_rollback() > after ? RecentWrites::Periods{} : recent_.within(after, through);
 }
 
 void StoredIndex::set_horizon(IndexMoment horizon) {

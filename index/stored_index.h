@@ -21,6 +21,7 @@
 #include "index/kept_index.h"
 #include "index/leaf_repair.h"
 #include "index/lt_index.h"
+#include "index/recent_writes.h"
 #include "index/tl_index.h"
 #include "index/version_index.h"
 #include "index/version_lookup.h"
@@ -132,6 +133,10 @@ class StoredIndex {
   [[nodiscard]] SequenceNumber given_up() const { return {writes_given_up_.value()}; }
   [[nodiscard]] Bosc& store() const { return store_; }
   [[nodiscard]] VolumeId volume() const { return volume_; }
+  // Of which blocks it is known without a look into the trees that a write within (after, through]
+  // is what the moment `through` shows of them, or a later one up to it.
+  [[nodiscard]] RecentWrites::Periods written_within(SequenceNumber after,
+                                                     SequenceNumber through) const;
   // Updates of its trees that wait to be committed.
   [[nodiscard]] std::uint64_t pending_updates() const;
   // How long lookups took, from consult() to its end.
@@ -198,8 +203,9 @@ class StoredIndex {
   std::unique_ptr<LtIndex> lt_;
   std::unique_ptr<LtIndex> bt_;
   std::unique_ptr<KeptIndex> kept_index_;
-  std::vector<Rollback> rollbacks_;      // by sequence number
-  std::vector<Logged> inserted_;         // and not in the trees yet
+  std::vector<Rollback> rollbacks_;  // by sequence number
+  std::vector<Logged> inserted_;     // and not in the trees yet
+  RecentWrites recent_;
   LtIndex::Batch batch_;                 // of LT
   LtIndex::Batch base_batch_;            // of BT
   std::uint64_t last_ordinal_ = 0;       // of what was inserted into LT since the start

@@ -152,18 +152,58 @@ void Reclaimer::choose_tracks() {
   try_tracks(tracks_);
 }
 
+// What they hold together is sorted by the worker, because it may be very much.
 void Reclaimer::try_tracks(std::size_t count) {
   tracks_ = count;
   may_try_fewer_ = count > 1;
+  struct Part {
+    VolumeDigest* digest;
+    std::vector<const VolumeDigest*> of_tracks;
+    index::RecentWrites::Periods overwritten;
+  };
+  std::vector<Part> parts;
   for (auto& [id, state] : volumes_) {
     state.digest = {};
+    Part part{&state.digest, {}, {}};
+    SequenceNumber given_up;
     for (std::size_t i = 0; i < count; ++i) {
       const auto of_track = digests_[i].volumes.find(id);
-      if (of_track != digests_[i].volumes.end()) state.digest.add(of_track->second);
+      if (of_track == digests_[i].volumes.end()) continue;
+      part.of_tracks.push_back(&of_track->second);
+      given_up = std::max(given_up, of_track->second.given_up);
     }
-    state.digest.complete();
+    part.overwritten = overwritten(state, given_up);
+    parts.push_back(std::move(part));
   }
-  add_brought_back(volumes_.begin());
+  parts_.worker.run(
+      [parts = std::move(parts)]() -> Result<void> {
+        for (const Part& part : parts) {
+          for (const VolumeDigest* each : part.of_tracks) part.digest->add(*each);
+          part.digest->complete();
+          if (part.overwritten.empty()) continue;
+          for (auto* ranges : {&part.digest->written, &part.digest->zeroed}) {
+            *ranges = index::without_written(*ranges, part.overwritten);
+          }
+        }
+        return {};
+      },
+      [this](const Result<void>& sorted) {
+        if (!sorted) return finish(sorted.error());
+        add_brought_back(volumes_.begin());
+      });
+}
+
+// Where what the tracks hold is known to have been replaced before the horizon: of these blocks
+// nothing is needed, whoever asks (ReleaseJudge). Kept moments, and others that a rollback goes
+// back to, may show what is older. Whether a rollback has come since, store_horizons() sees; behind
+// it none goes back to before the horizon.
+index::RecentWrites::Periods Reclaimer::overwritten(VolumeState& state, SequenceNumber given_up) {
+  state.left_out_as_of.reset();
+  if (!state.kept.empty() || state.volume->spare_through()) return {};
+  const index::StoredIndex& index = state.volume->logged().index();
+  auto periods = index.written_within(given_up, state.horizon.sequence);
+  if (!periods.empty()) state.left_out_as_of = index.last_rollback();
+  return periods;
 }
 
 // What is judged in one turn: so many ranges, and so many blocks, of zeros far more. (A record of
@@ -296,7 +336,9 @@ void Reclaimer::store_horizons(UniqueFunction<void()> then) {
   // What a failed log was asked last may be there after a restart, a rollback for instance.
   if (parts_.log.writer().failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
   for (auto& [id, state] : volumes_) {
-    if (!still_holds(id, state) || !keeps_what_it_must(id, state)) {
+    const SequenceNumber last_rollback = state.volume->logged().index().last_rollback();
+    if (!still_holds(id, state) || !keeps_what_it_must(id, state) ||
+        last_rollback != state.left_out_as_of.value_or(last_rollback)) {
       return finish(Report{Outcome::kLater, id});
     }
   }

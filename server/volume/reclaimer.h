@@ -133,6 +133,8 @@ class Reclaimer {
     bool lags = false;                    // the horizon is where it is because the image is behind
     std::vector<index::KeptMoment> kept;  // before the horizon, by number
     VolumeDigest digest;                  // of the tracks together
+    // The last rollback, when blocks were left out of that (overwritten()); nothing: none were.
+    std::optional<SequenceNumber> left_out_as_of;
   };
   // How far a volume may be given up, by what is known without its index.
   struct Bounds {
@@ -177,6 +179,8 @@ class Reclaimer {
   [[nodiscard]] ReleaseJudge::Need judge_numbers(VolumeId id, const VolumeDigest& digest);
   void choose_tracks();
   void try_tracks(std::size_t count);
+  [[nodiscard]] static index::RecentWrites::Periods overwritten(VolumeState& state,
+                                                                SequenceNumber given_up);
   void add_brought_back(NextVolume next);
   void divide();
   void divide(VolumeId id, const std::vector<BlockRange>& ranges, std::uint64_t blocks_max);

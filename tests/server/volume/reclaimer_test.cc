@@ -165,5 +165,58 @@ TEST_F(ReclaimerOfZerosTest, ALongRunIsJudgedInPieces) {
   EXPECT_EQ(rig_.early_overwrites(), 0u);
 }
 
+// Blocks 1 and 2 hold 5 and 6 at #2, and are overwritten so often that the index remembers it.
+class ReclaimerOfOverwrittenTest : public ReclaimerTest, public ::testing::WithParamInterface<int> {
+ protected:
+  static constexpr std::uint64_t kTimes = 3 * index::RecentWrites::kWritesMin;
+  ReclaimerOfOverwrittenTest() : ReclaimerTest({.blocks = 64}) {}
+  void overwrite() {
+    write(1, 5);
+    write(2, 6);
+    next_track();
+    for (std::uint64_t i = 0; i < kTimes; ++i) write(1 + i % 2, 100 + i);
+    drain();
+  }
+  std::uint64_t lookups() {
+    const auto counts = rig_.volume().index().lookups().counts();
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  }
+  void expect(std::uint64_t one, std::uint64_t two) {
+    EXPECT_EQ(tag(rig_.volume().live(), 1), one);
+    EXPECT_EQ(tag(rig_.volume().live(), 2), two);
+  }
+};
+
+TEST_F(ReclaimerOfOverwrittenTest, NothingIsLookedUp) {
+  overwrite();
+  const std::uint64_t before = lookups();
+  EXPECT_EQ(reclaim(), 1u);
+  EXPECT_EQ(lookups(), before);
+  EXPECT_GT(rig_.volume().index().oldest().sequence, SequenceNumber{2});
+  expect(100 + kTimes - 2, 100 + kTimes - 1);
+}
+
+// A rollback that comes at whatever turn of a try goes back to all that it may, or nowhere.
+TEST_P(ReclaimerOfOverwrittenTest, ARollbackMeanwhileLosesNothing) {
+  overwrite();
+  ASSERT_TRUE(rig_.reclaim([](VolumeId) { return kKeepNothing; }));
+  for (int i = 0; i < GetParam(); ++i) rig_.manual().turn();
+  std::optional<bool> back;
+  rig_.volume().live().rollback({SequenceNumber{2}, {}},
+                                [&](const Result<replication::Stamp>& r) { back = r.has_value(); });
+  rig_.manual().advance(std::chrono::seconds(3));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(rig_.tracks_freed(), *back ? 0u : 1u);
+  const auto check = [&] { *back ? expect(5, 6) : expect(100 + kTimes - 2, 100 + kTimes - 1); };
+  check();
+  drain();
+  rig_.crash();
+  rig_.start();
+  check();
+  EXPECT_EQ(rig_.early_overwrites(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Turns, ReclaimerOfOverwrittenTest, ::testing::Range(0, 16));
+
 }  // namespace
 }  // namespace mariner::volume
