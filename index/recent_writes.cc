@@ -7,9 +7,11 @@ namespace mariner::index {
 
 void WritePeriod::add(BlockRange range) {
   ++writes;
+  Chunk* chunk = nullptr;
   for (Lbn at = range.first; at < range.end(); at = at + BlockCount{1}) {
     const std::uint64_t bit = at.value & ((1u << kChunkShift) - 1);
-    chunks_[at.value >> kChunkShift][bit / kWordBits] |= std::uint64_t{1} << bit % kWordBits;
+    if (chunk == nullptr || bit == 0) chunk = &chunks_[at.value >> kChunkShift];
+    (*chunk)[bit / kWordBits] |= std::uint64_t{1} << bit % kWordBits;
   }
 }
 

@@ -48,7 +48,7 @@ class RecentWrites {
   static constexpr std::size_t kWritesMax = 65536;
   // Writes that touch more of these (of 2 MiB each) are spread too thinly to be of use.
   static constexpr std::size_t kChunksMax = 8192;
-  // At most 5 MiB, when all of them are as large as they may be.
+  // About 10 MiB, when all of them are as large as they may be.
   static constexpr std::size_t kPeriodsMax = 8;
   // What is longer is not remembered.
   static constexpr std::uint64_t kBlocksMax = 4096;
