@@ -10,7 +10,9 @@
 //
 // The steps, each of which a crash may follow:
 //   1. read what the tracks hold (track_digest.h);
-//   2. judge it all, or a part of what is alike, for the horizon that is asked for;
+//   2. judge it all, or a part of what is alike, for the horizon that is asked for; but for the
+//      blocks that the index remembers to have been overwritten before it, of which nothing is
+//      needed (index/recent_writes.h);
 //   3. make the horizons durable: from then on no moment before them can be opened;
 //   4. judge once more, and make each portion spare: what moments that are kept before the horizon
 //      show is written again for them (kept_judge.h); then what is the newest of its blocks leaves

@@ -1,7 +1,10 @@
-"""What no server could beat that has this initiator, this device and these processors: the ceilings of the same run, put together.
+"""What some loads could reach here at most, from the ceilings of the same run. Only where these are bounds:
 
-A goal that lies above its limit cannot be reached on this machine; one that lies below is the server's own to reach. What the
-server's own software costs counts for nothing here, nor what the kernel takes of the processors for writing in the background."""
+- one command at a time: a target that keeps nothing, and then the device. Of servers that sleep while they wait, as tgt does; one that
+  looks for what comes instead (`busy_poll`) saves some of both, for processor time;
+- long writes that go to the log and to the image: half of what the device takes.
+
+Many commands at a time have no such bound: what is batched passes both tgt's null store and the device's rate for single writes."""
 
 import dataclasses
 from typing import Callable
@@ -12,28 +15,14 @@ from target_goals import GOALS
 @dataclasses.dataclass(frozen=True)
 class Limit:
     what: str
-    # Of the rate of a target that keeps nothing, and of the bare device's, where the load has one.
-    rate: Callable[[float, float | None], float | None]
-
-
-def _one_after_the_other(null: float, device: float | None) -> float | None:
-    return 1 / (1 / null + 1 / device) if device else None
-
-
-def _the_slower(null: float, device: float | None) -> float | None:
-    return min(null, device) if device else None
-
-
-def _written_twice(null: float, device: float | None) -> float | None:
-    return min(null, device / 2) if device else None
+    # Of the rate of a target that keeps nothing, and of the bare device's.
+    rate: Callable[[float, float], float]
 
 
 LIMITS: dict[str, Limit] = {
-    "write_4k_qd1": Limit("the bare target's time and the device's, one after the other", _one_after_the_other),
-    "write_4k_qd32": Limit("the bare target's rate, or the device's", _the_slower),
-    "write_4k_qd128": Limit("the bare target's rate, or the device's", _the_slower),
-    "burst_256k": Limit("the bare target's rate", lambda null, device: null),
-    "write_256k": Limit("the bare target's rate, or half of the device's: the log and the image are written", _written_twice),
+    "write_4k_qd1": Limit("the null store's time and the device's, one after the other, for servers that sleep while they wait",
+                          lambda null, device: 1 / (1 / null + 1 / device)),
+    "write_256k": Limit("half of the device's: the log and the image are written", lambda null, device: device / 2),
 }
 
 
@@ -51,7 +40,7 @@ class Beside:
 def limit_of(load: str, null: float | None, device: float | None) -> float | None:
     """None: nothing is known of it."""
     limit = LIMITS.get(load)
-    return limit.rate(null, device) if limit and null else None
+    return limit.rate(null, device) if limit and null and device else None
 
 
 def beside(load: str, limit: float, rate_of: Callable[[str], float | None]) -> list[Beside]:

@@ -12,9 +12,9 @@ class LimitsTest(unittest.TestCase):
     def test_of_a_lone_write_the_times_add_up(self):
         self.assertAlmostEqual(target_limits.limit_of("write_4k_qd1", 10_000, 10_000), 5_000)
 
-    def test_of_many_the_slower_part_counts(self):
-        self.assertEqual(target_limits.limit_of("write_4k_qd32", 70_000, 90_000), 70_000)
-        self.assertEqual(target_limits.limit_of("write_4k_qd128", 70_000, 60_000), 60_000)
+    def test_many_at_a_time_have_none(self):
+        for load in ("write_4k_qd32", "write_4k_qd128", "burst_256k"):
+            self.assertIsNone(target_limits.limit_of(load, 70_000, 90_000))
 
     def test_what_is_written_twice_takes_the_device_twice(self):
         self.assertEqual(target_limits.limit_of("write_256k", 1_600, 2_000), 1_000)
@@ -25,12 +25,12 @@ class LimitsTest(unittest.TestCase):
         self.assertIsNone(target_limits.limit_of("read_256k", 10_000, 10_000))
 
     def test_a_goal_above_the_limit_is_out_of_reach(self):
-        rates = {"tgt_durable": 15_000, "btrfs": 8_000}
-        found = {each.rival: each for each in target_limits.beside("write_4k_qd32", 60_000, rates.get)}
+        rates = {"tgt_durable": 4_000, "btrfs_durable": 1_000}
+        found = {each.rival: each for each in target_limits.beside("write_4k_qd1", 6_000, rates.get)}
         self.assertEqual(set(found), set(rates))
         self.assertTrue(found["tgt_durable"].within_reach)
-        self.assertFalse(found["btrfs"].within_reach)
-        self.assertEqual(found["btrfs"].possible, 7.5)
+        self.assertFalse(found["btrfs_durable"].within_reach)
+        self.assertEqual(found["btrfs_durable"].possible, 6)
 
     def test_limits_are_of_loads_that_something_is_asked_of(self):
         self.assertLessEqual(set(target_limits.LIMITS), {load for load, figure, _ in target_goals.GOALS if figure == "rate"})
