@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Applications on Mariner, beside tgt and a local disk: Postmark, SQLite, PostgreSQL, and single operations of a file system.
 
-    apps.py [--short | --papers] [--load ID]... [--folder FOLDER]
+    apps.py [--short | --papers] [--load ID]... [--rounds N] [--folder FOLDER]
 
 Takes root, FUSE and loop devices (apps_disk.py), and PostgreSQL and nbdfuse. About two hours; --short: two minutes; --papers:
 Postmark as large as the dissertation's, for a night. --load: only that, and into apps-part.json and so on."""
@@ -102,11 +102,16 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="two minutes; shows that it works")
     parser.add_argument("--papers", action="store_true", help="Postmark as large as the dissertation's, which takes a night")
     parser.add_argument("--load", action="append", metavar="ID", help="only this one (again: and that), such as postmark_sync")
+    parser.add_argument("--rounds", type=int, metavar="N", help="instead of three")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT, help="on the file system to measure (default: %(default)s)")
     options = parser.parse_args()
     scale = SHORT if options.short else FULL
     if options.papers and not options.short:
         scale = dataclasses.replace(scale, name="papers", postmark=DISSERTATION)
+    if options.rounds is not None:
+        if options.rounds < 1:
+            parser.error(f"--rounds: at least 1, found {options.rounds}")
+        scale = dataclasses.replace(scale, rounds=options.rounds)
     loads = [load for load in scale.loads() if not options.load or load.id in options.load]
     if not loads:
         parser.error(f"--load: one of {', '.join(load.id for load in scale.loads())}")

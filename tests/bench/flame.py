@@ -23,16 +23,20 @@ def short(name: str) -> str:
     return re.sub(r"\.(isra|part|constprop|cold|lto_priv)\.?\d*", "", name).replace(" const", "").strip() or "?"
 
 
+def named(name: str, place: str) -> str:
+    """A frame's name as stacks have it; of the kernel, it ends in "_[k]"."""
+    is_kernel = place.startswith("[kernel") or place.endswith(".ko")
+    return (name if is_kernel else short(name)) + ("_[k]" if is_kernel else "")
+
+
 def fold(script: str) -> collections.Counter:
-    """Counts of stacks, in samples. A frame of the kernel ends in "_[k]"."""
+    """Counts of stacks, in samples."""
     folded: collections.Counter = collections.Counter()
     frames: list[str] = []
     for line in script.splitlines() + [""]:
         frame = FRAME.match(line)
         if frame:
-            name, place = frame.groups()
-            is_kernel = place.startswith("[kernel") or place.endswith(".ko")
-            frames.append((name if is_kernel else short(name)) + ("_[k]" if is_kernel else ""))
+            frames.append(named(*frame.groups()))
         elif not line.strip() and frames:
             folded[tuple(reversed(frames))] += 1
             frames = []

@@ -50,6 +50,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kDepthMax = 1024;
 constexpr std::size_t kSessionsMax = 64;
 constexpr std::chrono::seconds kStallMax{30};
+constexpr std::size_t kSlowMax = 100'000;  // that are told one by one
 
 struct LoadOptions {
   std::string url;
@@ -80,16 +81,19 @@ struct LoadOptions {
   // Every command writes bytes that were never written before, so many percent of which compress to
   // nothing; without: each slot has bytes of its own, and writes them again and again.
   std::optional<unsigned> compressible;
+  // Commands that last longer are told one by one, when each began and ended; 0: none.
+  std::uint64_t slow_us = 0;
   int server_pid = 0;
 };
 
 // What the measured part needs from all sessions, and the end of it all.
 class Measure {
  public:
-  Measure(double warmup_s, double seconds, std::uint64_t bytes_max)
-      : begin_(Clock::now() + to_duration(warmup_s)),
-        end_(begin_ + to_duration(seconds)),
-        bytes_max_(bytes_max) {}
+  explicit Measure(const LoadOptions& options)
+      : begin_(Clock::now() + to_duration(options.warmup_s)),
+        end_(begin_ + to_duration(options.seconds)),
+        bytes_max_(options.bytes_max),
+        slow_min_(std::chrono::microseconds(options.slow_us)) {}
 
   [[nodiscard]] bool wants_more(Clock::time_point now) const {
     return !failed() && now < end_ && (bytes_max_ == 0 || bytes_begun_ < bytes_max_);
@@ -98,8 +102,10 @@ class Measure {
   void completed(Clock::time_point issued, Clock::time_point now) {
     last_ = now;
     if (now < begin_) return;
-    latencies_.record(static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(now - issued).count()));
+    latencies_.record(static_cast<std::uint64_t>(ns(now - issued)));
+    if (slow_min_.count() != 0 && now - issued > slow_min_ && slow_.size() < kSlowMax) {
+      slow_.emplace_back(ns(issued.time_since_epoch()), ns(now.time_since_epoch()));
+    }
   }
   void fail(std::string what) {
     if (failure_.empty()) failure_ = std::move(what);
@@ -109,8 +115,15 @@ class Measure {
   [[nodiscard]] Clock::time_point begin() const { return begin_; }
   [[nodiscard]] Clock::time_point last() const { return last_; }
   [[nodiscard]] const LatencyHistogram& latencies() const { return latencies_; }
+  // When they began and ended, by the monotonic clock.
+  [[nodiscard]] const std::vector<std::pair<std::int64_t, std::int64_t>>& slow() const {
+    return slow_;
+  }
 
  private:
+  static std::int64_t ns(Clock::duration time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  }
   static Clock::duration to_duration(double seconds) {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
@@ -120,6 +133,8 @@ class Measure {
   Clock::time_point last_{};
   std::uint64_t bytes_max_;
   std::uint64_t bytes_begun_ = 0;
+  Clock::duration slow_min_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> slow_;
   LatencyHistogram latencies_;
   std::string failure_;
 };
@@ -267,10 +282,17 @@ void print(const LoadOptions& options, const Measure& measure, const CpuTime& se
   fmt::print(
       "\"latency_us\": {}, \"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, "
       "\"server_system_us\": {:.2f}, "
-      "\"client_cpu_us\": {:.2f}, \"failure\": {}}}\n",
+      "\"client_cpu_us\": {:.2f}, ",
       latency_us_json(latencies), per_operation(server.total_s()), per_operation(server.user_s),
-      per_operation(server.system_s), per_operation(client.total_s()),
-      json_quoted(measure.failure()));
+      per_operation(server.system_s), per_operation(client.total_s()));
+  if (options.slow_us != 0) {
+    std::string slow;
+    for (const auto& [begun, ended] : measure.slow()) {
+      slow += fmt::format("{}[{}, {}]", slow.empty() ? "" : ", ", begun, ended);
+    }
+    fmt::print("\"slow_ns\": [{}], ", slow);
+  }
+  fmt::print("\"failure\": {}}}\n", json_quoted(measure.failure()));
 }
 
 // Runs completions until nothing is outstanding, measuring CPU from the end of the warm-up.
@@ -308,7 +330,7 @@ int load(const LoadOptions& options) {
   std::vector<std::unique_ptr<Session>> sessions;
   // Both clocks begin when every session is ready.
   std::optional<Measure> measure;
-  measure.emplace(options.warmup_s, options.seconds, options.bytes_max);
+  measure.emplace(options);
   for (std::size_t i = 0; i < options.sessions; ++i) {
     sessions.push_back(std::make_unique<Session>(options, *measure, i));
     if (auto connected = sessions.back()->connect(); !connected) {
@@ -316,7 +338,7 @@ int load(const LoadOptions& options) {
       return 3;
     }
   }
-  measure.emplace(options.warmup_s, options.seconds, options.bytes_max);
+  measure.emplace(options);
   for (auto& session : sessions) session->start();
   run(options, sessions, *measure);
   if (measure->failed()) return 1;
@@ -370,6 +392,8 @@ int main(int argc, char** argv) {
   app.add_option("--compressible", options.compressible,
                  "write new bytes with each command, so many percent of them zeros")
       ->check(CLI::Range(0, 100));
+  app.add_option("--slow", options.slow_us,
+                 "tell of each command that lasts longer when it began and ended; microseconds");
   app.add_option("--server-pid", options.server_pid, "whose CPU time to measure; 0: nobody's");
   CLI11_PARSE(app, argc, argv);
   if (!blocks_from.empty()) {

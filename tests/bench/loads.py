@@ -50,14 +50,15 @@ class Limits:
     region_from: int = 0
 
 
-def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
-    """What mariner-iscsi-load measured; with `failure` if it could not."""
+def run_iscsi(load: Load, target: Target, limits: Limits, more: tuple[str, ...] = ()) -> dict:
+    """What mariner-iscsi-load measured, with `more` options; with `failure` if it could not."""
     command = [*target.prefix, str(LOAD), target.url, "--block", str(load.block), "--depth", str(load.depth),
                "--warmup", str(limits.warmup_s), "--seconds", str(limits.seconds),
                "--bytes-max", str(limits.bytes_max), "--region-bytes", str(limits.region_bytes),
                "--region-from", str(limits.region_from), "--server-pid", str(target.pid)]
     if load.compressible is not None:
         command += ["--compressible", str(load.compressible)]
+    command += more
     command += [flag for flag, on in (("--write", load.write), ("--random", load.random),
                                       ("--fua", target.fua)) if on]
     try:

@@ -5,7 +5,7 @@
 #   tests/bench/run.sh index --papers [--short]
 #   tests/bench/run.sh index --end-to-end [--short]
 #   tests/bench/run.sh conformance [--short] [--variant NAME] [--family NAME]
-#   tests/bench/run.sh apps [--short | --papers] [--load ID]...
+#   tests/bench/run.sh apps [--short | --papers] [--load ID]... [--rounds N]
 #   tests/bench/run.sh target [--short] [--load ID]...
 #
 # NAME: target (iSCSI on loopback, against tgt, tgt on Btrfs with snapshots (as root), RocksDB and the raw device), log (the log, against the raw
@@ -21,7 +21,7 @@
 # and single operations on an ext4 over iSCSI, against tgt and a local disk, and the dissertation's
 # Figures 4.13 to 4.17 and Table 4.3; as root, with FUSE and loop devices, two hours; installs PostgreSQL
 # and nbdfuse; --short: two minutes), flames (where the CPU time of both servers goes: flame graphs; takes perf; --before MARINERD for
-# another build beside) or history (what keeping the past costs
+# another build beside), tails (what both processors did while a write was slow; takes perf, as root, five minutes) or history (what keeping the past costs
 # in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
 # what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
@@ -39,6 +39,7 @@ name=${1:-}
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load mariner-versioned-store-load" ;;
   flames) needs="marinerd mariner mariner-iscsi-load" ;;
+  tails) needs="marinerd mariner mariner-iscsi-load" ;;
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
   sessions) needs="marinerd mariner mariner-sessions-load" ;;

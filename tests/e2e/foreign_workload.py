@@ -30,6 +30,7 @@ class TracedFiles:
         self.contents: dict[str, bytearray] = {}
         self.folders: dict[str, set[str]] = {"/": set()}
         self.ticks: dict[str, int] = {}
+        self.sync()
         self.tell("/")
 
     def close(self):
@@ -136,7 +137,9 @@ class TracedFiles:
         self.ticks.update((path, time.time_ns() // self.tick_ns) for path in paths)
 
     def sync(self):
+        """The end of an operation."""
         os.fsync(self.fd)
+        self.trace.write(f"T {time.time_ns()}\n")
 
     def tell_all(self, path):
         for name in self.names_of(path):

@@ -112,7 +112,8 @@ def test_all_versions_are_found_and_no_others(folder, seed, long_run, name):
     record(folder, system, seed, system.long_load if long_run else system.load)
     found = subprocess.run([VERSIONS, folder / "image", folder / "written"], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-    ours = as_both_have_it(version_trace.of_search(found.stdout), system)
+    ends = version_trace.ends_of(folder / "told")
+    ours = as_both_have_it(version_trace.between_operations(version_trace.of_search(found.stdout), ends), system)
     wanted = as_both_have_it(version_trace.of_trace(folder / "told"), system)
     print(f"{name}: {found.stderr.strip()}; paths, incarnations, versions of the trace: {version_trace.count(wanted)}")
     differences = version_trace.differences(ours, wanted)

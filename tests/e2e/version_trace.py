@@ -1,5 +1,6 @@
 """What a guest's trace (guest/version_workload.cc) says that there was: by path, its incarnations and their versions."""
 
+import bisect
 import dataclasses
 import pathlib
 
@@ -11,6 +12,9 @@ class Version:
     modified_ns: int
     changed_ns: int
     checksum: str
+    # When it was so, where the disk's writes tell that.
+    begun_ns: int = dataclasses.field(default=0, compare=False)
+    ended_ns: int = dataclasses.field(default=1 << 63, compare=False)
 
     @classmethod
     def of(cls, mode: str, size: str, modified: str, changed: str, checksum: str) -> "Version":
@@ -34,6 +38,8 @@ def of_trace(file: pathlib.Path) -> Histories:
     found: Histories = {}
     for line in file.read_text(encoding="utf8").splitlines():
         kind, path, *rest = line.split(" ")
+        if kind == "T":
+            continue
         lives = found.setdefault(path, [])
         if kind == "D":
             lives[-1].ended = True
@@ -64,12 +70,37 @@ def of_search(text: str) -> Histories:
     """From what mariner_uvfs_versions prints."""
     found: Histories = {}
     for line in text.splitlines():
-        path, number, inode, _, _, *rest = line.split("\t")
+        path, number, inode, _, begun, ended, *rest = line.split("\t")
         lives = found.setdefault(path, [])
         while len(lives) < int(number):
             lives.append(Incarnation(int(inode), []))
-        lives[-1].versions.append(Version.of(*rest))
+        lives[-1].versions.append(dataclasses.replace(
+            Version.of(*rest), begun_ns=int(begun), ended_ns=1 << 63 if ended == "-" else int(ended)))
     return found
+
+
+def ends_of(file: pathlib.Path) -> list[int]:
+    """When the operations of a trace that says so were over; ascending."""
+    return [int(line.split(" ")[1]) for line in file.read_text(encoding="utf8").splitlines() if line.startswith("T ")]
+
+
+def between_operations(found: Histories, ends: list[int]) -> Histories:
+    """Without what was there while an operation was under way, and at the end of none: a trace knows nothing of it."""
+    def seen(begun: int, ended: int) -> bool:
+        return bisect.bisect_left(ends, begun) < bisect.bisect_left(ends, ended)
+
+    kept: Histories = {}
+    for path, lives in found.items():
+        for life in lives:
+            versions = [each for each in life.versions if seen(each.begun_ns, each.ended_ns)]
+            if not versions:
+                continue
+            before = kept.setdefault(path, [])
+            if before and before[-1].inode == life.inode and not seen(before[-1].versions[-1].ended_ns, versions[0].begun_ns):
+                before[-1] = Incarnation(life.inode, before[-1].versions + versions, life.ended)
+            else:
+                before.append(Incarnation(life.inode, versions, life.ended))
+    return kept
 
 
 def differences(ours: Histories, wanted: Histories) -> list[str]:

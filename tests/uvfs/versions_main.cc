@@ -5,8 +5,9 @@
 //
 // A line for each version, by path and then by moment, fields with tabs between them:
 //
-//   PATH INCARNATION INODE FIRST-MOMENT TIME-NS MODE SIZE MODIFIED-NS CHANGED-NS CRC32C
+//   PATH INCARNATION INODE FIRST-MOMENT TIME-NS END-NS MODE SIZE MODIFIED-NS CHANGED-NS CRC32C
 //
+// From the time of the write that made it to that of the write that ended it; -: none has.
 // The checksum is that of the contents; of a directory, of its names, ascending, each with a
 // newline. On the standard error how long the search took, without the reading.
 #include <fmt/format.h>
@@ -103,6 +104,11 @@ std::string seen(OpenHistory& history, ObjectNumber number, const FileVersion& v
   return all;
 }
 
+std::string end_of(OpenHistory& history, const FileVersion& version) {
+  if (version.end == kEndless) return "-";
+  return std::to_string(must(history.past->time_of(version.end)).ns);
+}
+
 void print(OpenHistory& history, const PathHistory& path) {
   const bool ext = dynamic_cast<const ExtHistory*>(history.files.get()) != nullptr;
   int incarnation = 0;
@@ -112,10 +118,11 @@ void print(OpenHistory& history, const PathHistory& path) {
       const std::string bytes =
           ext ? seen_by_libext2fs(*history.past, path.path, one.inode, version)
               : seen(history, one.inode, version);
-      fmt::print("{}\t{}\t{}\t{}\t{}\t{:o}\t{}\t{}\t{}\t{:08x}\n", path.path, incarnation,
+      fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{:o}\t{}\t{}\t{}\t{:08x}\n", path.path, incarnation,
                  shown_number(one.inode), version.from.at.value, version.from.time.ns,
-                 version.object.mode, version.object.size, ns(version.object.modified),
-                 ns(version.object.changed), crc32c(std::as_bytes(std::span(bytes))));
+                 end_of(history, version), version.object.mode, version.object.size,
+                 ns(version.object.modified), ns(version.object.changed),
+                 crc32c(std::as_bytes(std::span(bytes))));
     }
   }
 }
