@@ -17,10 +17,22 @@ constexpr auto kLater = std::chrono::milliseconds(500);
 constexpr auto kPause = std::chrono::seconds(5);
 // That a window is shortened is said once in so long: a full log gives up a little many times.
 constexpr auto kSaidAgain = std::chrono::minutes(1);
-// Writes wait so long before anything that is to be kept is given up, or they fail.
+// Writes wait so long before they fail.
 constexpr auto kPatience = std::chrono::seconds(2);
+// ... before anything that is to be kept is given up: hosts are to go on, with a shorter window.
+constexpr auto kPatienceShortening = std::chrono::milliseconds(500);
 // ... when hosts are slowed so that windows get on: as long as they commonly bear.
 constexpr auto kPatienceThrottled = std::chrono::seconds(20);
+
+std::chrono::nanoseconds patience_of(OnFull on_full) {
+  switch (on_full) {
+    case OnFull::kShortenWindow: return kPatienceShortening;
+    case OnFull::kThrottle: return kPatienceThrottled;
+    case OnFull::kStopWrites: break;
+  }
+  return kPatience;
+}
+
 constexpr std::size_t kTracksAtOnceUrgently = 4;
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 30;
 
@@ -34,7 +46,9 @@ LogSpace::LogSpace(Parts parts, OnFull on_full)
   // Writes that find the log full wait as long as there is hope.
   parts_.log_stack.writer().set_full_gate([this] {
     check();
-    return !stuck_ && !stopping_;
+    const bool hope = !stuck_ && !stopping_;
+    if (hope) press();
+    return hope;
   });
 }
 
@@ -43,10 +57,13 @@ LogSpace::~LogSpace() {
   parts_.log_stack.writer().set_full_gate(nullptr);
 }
 
+std::uint64_t LogSpace::tracks_wanted(const LogStack& log) {
+  return std::max<std::uint64_t>(4, log.track_count() / 16);
+}
+
 bool LogSpace::low() const {
   const logging::LogWriter& writer = parts_.log_stack.writer();
-  const std::uint64_t tracks = parts_.log_stack.track_count();
-  return writer.free_tracks() < writer.kept_tracks() + std::max<std::uint64_t>(4, tracks / 16);
+  return writer.free_tracks() < writer.kept_tracks() + tracks_wanted(parts_.log_stack);
 }
 
 bool LogSpace::wanted() const { return low() || parts_.log_stack.draining(); }
@@ -56,19 +73,35 @@ bool LogSpace::critical() const {
   return writer.free_tracks() <= writer.kept_tracks_at_rest();
 }
 
+// There is less than what is worth a part of the window, for hosts to go on evenly. What the images
+// lack does not count: that comes back by itself.
+bool LogSpace::tight() const {
+  const logging::LogWriter& writer = parts_.log_stack.writer();
+  return writer.free_tracks() <= writer.kept_tracks_at_rest() + parts_.log_stack.track_count() / 16;
+}
+
 // Writes wait: until something is given up, or the images have got on.
-bool LogSpace::urgent() const { return critical() || parts_.log_stack.writer().waits_for_room(); }
+bool LogSpace::urgent() const {
+  return pressed_ || critical() || parts_.log_stack.writer().waits_for_room();
+}
+
+void LogSpace::press() {
+  if (on_full_ != OnFull::kShortenWindow || !tight()) return;
+  pressed_ = true;
+  if (told_pressed_) told_pressed_();
+}
 
 void LogSpace::check() {
   (void)now();  // sees steps of the clock
   warn();
   end_patience();
+  if (!tight()) pressed_ = false;
   if (wanted()) begin();
 }
 
 void LogSpace::set_on_full(OnFull on_full) {
   if (std::exchange(on_full_, on_full) == on_full) return;
-  stuck_ = false;
+  stuck_ = pressed_ = false;
   not_before_ = {};
   check();
 }
@@ -92,6 +125,7 @@ void LogSpace::begin() {
 }
 
 void LogSpace::ended_try(const Result<Reclaimer::Report>& report) {
+  if (!tight()) pressed_ = false;
   ended(report);
   run_next();
 }
@@ -246,8 +280,10 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       break;
     case Reclaimer::Outcome::kNeeded:
       needed_ = true;
-      if (!critical() && urgent()) return again(kSoon);
-      if (!critical()) break;
+      if (!critical() && !pressed_) {
+        if (urgent()) return again(kSoon);
+        break;
+      }
       if (is_journal(report->volume)) return again(kLater);
       if (be_patient()) return again(kSoon);
       if (on_full_ == OnFull::kShortenWindow && give_up(report->volume)) return again(kSoon);
@@ -299,7 +335,7 @@ bool LogSpace::be_patient() {
   const auto now = parts_.executor.monotonic_time();
   if (now - std::exchange(needed_last_, now) > kPause) needed_since_.reset();
   if (!needed_since_) needed_since_ = now;
-  return now - *needed_since_ < (on_full_ == OnFull::kThrottle ? kPatienceThrottled : kPatience);
+  return now - *needed_since_ < patience_of(on_full_);
 }
 
 bool LogSpace::give_up(VolumeId volume) {
@@ -425,6 +461,7 @@ void LogSpace::warn() {
 
 void LogSpace::stop() {
   stopping_ = true;
+  pressed_ = false;
   reclaimer_.stop();
   run_next();  // tells whoever waits
   parts_.log_stack.writer().retry();

@@ -8,9 +8,10 @@
 // decides: "stop-writes" keeps it all, and so does "throttle", with which it seldom comes to that
 // (write_throttle.h) and writes wait longer; "shorten-window" drops the moments that tokens of
 // copies stand for, views, then unlocked marks, then what schedules keep, the oldest first, and
-// then shortens the window, no more than it must. Locked marks stay, and views that are to be kept;
-// and so do views and marks of moments inside of what is left of the window: these hold nothing
-// that it does not hold, and one of them is what a rollback is undone by.
+// then shortens the window, no more than it must, and a sixteenth of the log: a log that writes
+// have once waited for goes on until it has so much room. Locked marks stay, and views that are to
+// be kept; and so do views and marks of moments inside of what is left of the window: these hold
+// nothing that it does not hold, and one of them is what a rollback is undone by.
 //
 // Owner's thread only.
 #pragma once
@@ -53,6 +54,15 @@ class LogSpace final : private volume::ReclaimerOwner {
 
   // For what does not fit from now on. Writes wait once more before they fail.
   void set_on_full(OnFull on_full);
+
+  // Told when a write waits and the window gives way; may be told for each.
+  void set_pressed(UniqueFunction<void()> pressed) { told_pressed_ = std::move(pressed); }
+  // Since a write has waited, and until a sixteenth of the log is free beside what is reserved, the
+  // window gives way track by track (kShortenWindow).
+  [[nodiscard]] bool pressed() const { return pressed_; }
+  // How many tracks are to be free beside those that hosts' writes leave, as long as that costs
+  // nothing that is to be kept.
+  [[nodiscard]] static std::uint64_t tracks_wanted(const LogStack& log);
 
   // Looks at the room; now and then.
   void check();
@@ -107,6 +117,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // up.
   bool give_up(VolumeId volume);
   bool be_patient();
+  void press();
   [[nodiscard]] bool is_journal(VolumeId volume);
   bool drop_snapshots(VolumeId volume);
   // The oldest that may go and holds something that is older than `before`.
@@ -123,6 +134,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Whether what is outside of every window should go now: for room, or to empty a disk.
   [[nodiscard]] bool wanted() const;
   [[nodiscard]] bool critical() const;
+  [[nodiscard]] bool tight() const;
   [[nodiscard]] bool urgent() const;
   [[nodiscard]] std::size_t tracks_at_once() const;
   void warn();
@@ -130,6 +142,8 @@ class LogSpace final : private volume::ReclaimerOwner {
 
   const Parts parts_;
   OnFull on_full_;
+  UniqueFunction<void()> told_pressed_;
+  bool pressed_ = false;
   BelievedTime time_;
   volume::Reclaimer reclaimer_;
   // Whose windows count for less in the next try. The oldest track may hold history of several

@@ -43,8 +43,8 @@ Node::~Node() {
   control_.reset();
   verdicts_.reset();
   enrolment_desk_.reset();
+  host_pace_.reset();
   log_space_.reset();
-  write_throttle_.reset();
   window_watch_.reset();
   keeper_.reset();
   access_.reset();
@@ -157,7 +157,9 @@ Result<void> Node::start() {
     if (log_space_ != nullptr) log_space_->check();
   });
   window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
-  set_on_full();
+  host_pace_ = std::make_unique<HostPace>(
+      HostPace::Parts{node_log_->stack(), *log_space_, *volumes_, loop_, log_},
+      config_.log.on_full);
 
   loop_.set_patience([this] { return node_log_->stack().patience(); });
   node_log_->stack().start();
@@ -250,7 +252,8 @@ Result<void> Node::reload(const Config& config) {
   loop_.set_busy_poll(config_.server.busy_poll);
   log_packing_->set(config_.log.compact);
   volumes_->set_restore_max(config_.rollback.rate_max.bytes);
-  set_on_full();
+  log_space_->set_on_full(config_.log.on_full);
+  host_pace_->set_on_full(config_.log.on_full);
   node_log_->change_disks(config_.log.disks);
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
     accounts_ = *std::move(accounts);
@@ -267,14 +270,6 @@ Result<void> Node::reload(const Config& config) {
   }
   enforce_access();
   return taken;
-}
-
-void Node::set_on_full() {
-  log_space_->set_on_full(config_.log.on_full);
-  const bool slowed = config_.log.on_full == OnFull::kThrottle;
-  if (slowed == (write_throttle_ != nullptr)) return;
-  if (write_throttle_) write_throttle_->let_go();
-  write_throttle_ = slowed ? std::make_unique<WriteThrottle>(loop_, log_) : nullptr;
 }
 
 void Node::tick() {
@@ -305,16 +300,7 @@ void Node::watch_windows() {
                        std::chrono::seconds(served.meta.window_s()), oldest_moment(served).time});
   }
   window_watch_->look(WindowWatch::space_of(node_log_->stack()), volumes);
-  if (write_throttle_ == nullptr) return;
-  std::vector<WriteThrottle::Volume> hosts;
-  for (const auto& [name, served] : volumes_->all()) {
-    if (served.volume == nullptr) continue;
-    hosts.push_back({VolumeId{served.meta.id()}, std::chrono::seconds(served.meta.window_s()),
-                     oldest_moment(served).time, served.volume->index().newest().time,
-                     served.volume});
-  }
-  write_throttle_->look(window_watch_->forecast(), WriteThrottle::space_of(node_log_->stack()),
-                        hosts);
+  host_pace_->look(window_watch_->forecast());
 }
 
 // Order is by sequence number whatever the clock does; a step is recorded and shown.
@@ -348,6 +334,7 @@ void Node::stop(UniqueFunction<void()> done) {
   if (enrolment_desk_ != nullptr) enrolment_desk_->close();
   if (control_ != nullptr) control_->files().stop();
   auto then = [this, done = std::move(done)]() mutable {
+    host_pace_->stop();
     log_space_->stop();
     groups_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});
@@ -436,9 +423,7 @@ web::NodeMetrics Node::metrics() {
       volume.window_lasting = outlook->lasting;
       volume.window_short_in = outlook->short_in;
     }
-    if (write_throttle_ != nullptr) {
-      volume.write_pace = write_throttle_->pace_of(VolumeId{served.meta.id()});
-    }
+    volume.write_pace = host_pace_->pace_of(VolumeId{served.meta.id()});
     volume.views_exposed = views_->count_of(served.meta.id());
     volume.checks = verdicts_->durations(VolumeId{served.meta.id()});
     volume.index_lookup = &served.volume->index().lookups();

@@ -18,6 +18,7 @@
 #include "server/node/event_loop.h"
 #include "server/node/front.h"
 #include "server/node/group_set.h"
+#include "server/node/host_pace.h"
 #include "server/node/index_stack.h"
 #include "server/node/local_keeper.h"
 #include "server/node/log.h"
@@ -31,7 +32,6 @@
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
 #include "server/node/window_watch.h"
-#include "server/node/write_throttle.h"
 #include "server/scsi/rod_tokens.h"
 #include "server/web/web_server.h"
 
@@ -78,7 +78,6 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   void resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted);
   void stop_index(UniqueFunction<void()> done);
   void tick();
-  void set_on_full();  // as configured
   void watch_windows();
   void watch_clock();
   // Asks those to log out who use what they may not use any more, or not here.
@@ -112,7 +111,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<WindowWatch> window_watch_;
-  std::unique_ptr<WriteThrottle> write_throttle_;  // null: hosts are not slowed for windows
+  std::unique_ptr<HostPace> host_pace_;
   std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<LocalVerdicts> verdict_shelf_;
   std::unique_ptr<VerdictDesk> verdicts_;

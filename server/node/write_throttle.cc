@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "server/node/fair_share.h"
+#include "server/node/log_space.h"
 
 namespace mariner::node {
 namespace {
@@ -29,7 +30,7 @@ double fades(double passed, double remembered) { return std::exp(-passed / remem
 WriteThrottle::Space WriteThrottle::space_of(const LogStack& log) {
   const logging::LogWriter& writer = log.writer();
   const std::uint64_t tracks = std::max<std::uint64_t>(log.track_count(), 1);
-  const std::uint64_t left = writer.kept_tracks() + std::max<std::uint64_t>(4, tracks / 16) + 1;
+  const std::uint64_t left = writer.kept_tracks() + LogSpace::tracks_wanted(log) + 1;
   const std::uint64_t bytes = left * (writer.limit_bytes() / tracks);
   return {.room_bytes = writer.limit_bytes() - std::min(writer.limit_bytes(), bytes),
           .written_bytes = log.batch_bytes().sum()};
