@@ -17,22 +17,10 @@ constexpr auto kLater = std::chrono::milliseconds(500);
 constexpr auto kPause = std::chrono::seconds(5);
 // That a window is shortened is said once in so long: a full log gives up a little many times.
 constexpr auto kSaidAgain = std::chrono::minutes(1);
-// Writes wait so long before they fail.
+// Writes wait so long before anything that is to be kept is given up, or they fail.
 constexpr auto kPatience = std::chrono::seconds(2);
-// ... before anything that is to be kept is given up: hosts are to go on, with a shorter window.
-constexpr auto kPatienceShortening = std::chrono::milliseconds(500);
 // ... when hosts are slowed so that windows get on: as long as they commonly bear.
 constexpr auto kPatienceThrottled = std::chrono::seconds(20);
-
-std::chrono::nanoseconds patience_of(OnFull on_full) {
-  switch (on_full) {
-    case OnFull::kShortenWindow: return kPatienceShortening;
-    case OnFull::kThrottle: return kPatienceThrottled;
-    case OnFull::kStopWrites: break;
-  }
-  return kPatience;
-}
-
 constexpr std::size_t kTracksAtOnceUrgently = 4;
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 30;
 
@@ -85,8 +73,10 @@ bool LogSpace::urgent() const {
   return pressed_ || critical() || parts_.log_stack.writer().waits_for_room();
 }
 
+// Where history is compacted, that makes the room first, as long as it can.
 void LogSpace::press() {
   if (on_full_ != OnFull::kShortenWindow || !tight()) return;
+  if (parts_.log_stack.array().packing().enabled) return;
   pressed_ = true;
   if (told_pressed_) told_pressed_();
 }
@@ -335,7 +325,7 @@ bool LogSpace::be_patient() {
   const auto now = parts_.executor.monotonic_time();
   if (now - std::exchange(needed_last_, now) > kPause) needed_since_.reset();
   if (!needed_since_) needed_since_ = now;
-  return now - *needed_since_ < patience_of(on_full_);
+  return now - *needed_since_ < (on_full_ == OnFull::kThrottle ? kPatienceThrottled : kPatience);
 }
 
 bool LogSpace::give_up(VolumeId volume) {

@@ -58,7 +58,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Told when a write waits and the window gives way; may be told for each.
   void set_pressed(UniqueFunction<void()> pressed) { told_pressed_ = std::move(pressed); }
   // Since a write has waited, and until a sixteenth of the log is free beside what is reserved, the
-  // window gives way track by track (kShortenWindow).
+  // window gives way track by track (kShortenWindow; not where history is compacted).
   [[nodiscard]] bool pressed() const { return pressed_; }
   // How many tracks are to be free beside those that hosts' writes leave, as long as that costs
   // nothing that is to be kept.
