@@ -285,7 +285,9 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   not_before_ = parts_.executor.monotonic_time() + kPause;
   if (!critical() && on_full_ != OnFull::kShortenWindow) needed_since_.reset();
   stuck_ = critical();
-  if (stuck_) parts_.log_stack.writer().retry();
+  if (!stuck_) return;
+  pressed_ = false;  // what is refused is not to be held back
+  parts_.log_stack.writer().retry();
 }
 
 // What is kept behind the windows is written again when its track comes up. Where there is little
