@@ -39,6 +39,33 @@ class HostPaceTest : public LogSpaceTest {
                                          });
   }
 
+  void write_until_short() {
+    volume().meta.set_window_s(3600);
+    for (int i = 0; i < 8 && !pace_->short_of_room(); ++i) {
+      begin_write(static_cast<char>('a' + i));
+      parts_.run_until([this] { return ended_ || pace_->short_of_room(); });
+    }
+    EXPECT_TRUE(pace_->short_of_room()) << "what is oldest is within the window";
+  }
+  void write_until_refused() {
+    good_ = true;
+    for (int i = 0; i < 8 && good_; ++i) {
+      begin_write(static_cast<char>('a' + i));
+      parts_.run_until([this] { return ended_; });
+    }
+    EXPECT_FALSE(good_);
+    EXPECT_EQ(space_->room(), LogSpace::Room::kFull);
+  }
+  // What was before the first write cannot be kept by itself: its mark holds all that came after.
+  void lock_everything() {
+    meta::Mark mark;
+    mark.set_volume_id(volume().volume->id().value);
+    mark.set_name("first");
+    mark.set_sequence(0);
+    mark.set_locked_until_ns(~std::uint64_t{0});
+    ASSERT_TRUE(parts_.store().put_mark(mark));
+  }
+
   std::unique_ptr<HostPace> pace_;
   bool ended_ = false;
   bool good_ = false;
@@ -56,12 +83,7 @@ TEST_F(HostPaceTest, ALogThatHasRoomSlowsNobody) {
 
 TEST_F(HostPaceTest, WhoRunsOutOfRoomIsSlowedUntilThereIsSome) {
   begin(OnFull::kShortenWindow);
-  volume().meta.set_window_s(3600);
-  for (int i = 0; i < 8 && !pace_->short_of_room(); ++i) {
-    begin_write(static_cast<char>('a' + i));
-    parts_.run_until([this] { return ended_ || pace_->short_of_room(); });
-  }
-  EXPECT_TRUE(pace_->short_of_room()) << "what is oldest is within the window";
+  write_until_short();
   parts_.run_until([this] { return ended_; });
   EXPECT_TRUE(good_) << "the window was shortened";
   end();
@@ -70,27 +92,27 @@ TEST_F(HostPaceTest, WhoRunsOutOfRoomIsSlowedUntilThereIsSome) {
 TEST_F(HostPaceTest, WhereWritesAreRefusedNobodyIsSlowed) {
   begin(OnFull::kStopWrites);
   volume().meta.set_window_s(3600);
-  good_ = true;
-  for (int i = 0; i < 8 && good_; ++i) {
-    begin_write(static_cast<char>('a' + i));
-    parts_.run_until([this] { return ended_; });
-  }
-  EXPECT_FALSE(good_);
-  EXPECT_EQ(space_->room(), LogSpace::Room::kFull);
+  write_until_refused();
   EXPECT_FALSE(pace_->short_of_room());
-  begin_write('z');
-  parts_.run_until([this] { return ended_; });
-  EXPECT_FALSE(good_);
+  end();
+}
+
+TEST_F(HostPaceTest, WhatTheLogRefusesIsNotHeldBack) {
+  begin(OnFull::kShortenWindow);
+  lock_everything();
+  write_until_refused();
+  for (const char byte : {'x', 'y', 'z'}) {
+    begin_write(byte);
+    parts_.run_until([this] { return ended_; });
+    EXPECT_FALSE(good_);
+  }
+  EXPECT_FALSE(pace_->short_of_room());
   end();
 }
 
 TEST_F(HostPaceTest, WhatAFullLogDoesMayChange) {
   begin(OnFull::kShortenWindow);
-  volume().meta.set_window_s(3600);
-  for (int i = 0; i < 8 && !pace_->short_of_room(); ++i) {
-    begin_write(static_cast<char>('a' + i));
-    parts_.run_until([this] { return ended_ || pace_->short_of_room(); });
-  }
+  write_until_short();
   pace_->set_on_full(OnFull::kThrottle);
   EXPECT_FALSE(pace_->short_of_room());
   pace_->set_on_full(OnFull::kShortenWindow);
