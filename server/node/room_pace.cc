@@ -41,8 +41,11 @@ void RoomPace::let_go() {
 }
 
 void RoomPace::turn_later() {
+  if (std::exchange(timer_set_, true)) return;
   executor_.after(kTurn, [this, alive = alive_] {
-    if (*alive) turn();
+    if (!*alive) return;
+    timer_set_ = false;
+    turn();
   });
 }
 
@@ -67,8 +70,8 @@ void RoomPace::meet_hosts() {
     const auto known = paced_.find(host.id);
     const bool same = known != paced_.end() && known->second.volume.lock() == volume;
     const std::uint64_t stamped = volume->stamped_bytes();
-    met[host.id] =
-        same ? std::move(known->second) : Paced{volume, stamped, static_cast<double>(stamped)};
+    met[host.id] = same ? std::move(known->second)
+                        : Paced{volume, stamped, static_cast<double>(stamped), turned_};
   }
   paced_ = std::move(met);
 }
@@ -85,6 +88,7 @@ void RoomPace::share(double bytes) {
     const std::uint64_t stamped = volume->stamped_bytes();
     const bool held = volume->writes_wait() && static_cast<double>(stamped) >= host.granted_bytes;
     const auto used = static_cast<double>(stamped - std::exchange(host.stamped_bytes, stamped));
+    if (!held || used > 0) host.moved = turned_;
     demands.push_back(held ? kInfinite : used);
     sum += demands.back();
     most = std::max(most, demands.back());
@@ -94,8 +98,10 @@ void RoomPace::share(double bytes) {
   // wait for room in the log: that is what makes room be looked for at once.
   const double level = std::max(fair == kInfinite ? most + bytes - sum : fair, 1.0);
   for (auto& [id, host] : paced_) {
-    host.granted_bytes =
-        std::min(host.granted_bytes + level, static_cast<double>(host.stamped_bytes) + 2 * level);
+    const auto stamped = static_cast<double>(host.stamped_bytes);
+    host.granted_bytes = std::min(host.granted_bytes + level, stamped + 2 * level);
+    if (turned_ - host.moved >= kHeldMax)
+      host.granted_bytes = std::max(host.granted_bytes, stamped + 1);
     if (const auto volume = host.volume.lock()) {
       volume->pace(static_cast<std::uint64_t>(host.granted_bytes));
     }

@@ -34,6 +34,9 @@ class RoomPace {
   static constexpr Duration kTurn = std::chrono::milliseconds(10);
   static constexpr Duration kDrainTime = std::chrono::milliseconds(500);
   static constexpr Duration kTurnMax = std::chrono::milliseconds(100);  // a late turn gives no more
+  // One write of a volume is let in after so long, whatever there is: what the log does with it,
+  // the log decides.
+  static constexpr Duration kHeldMax = std::chrono::seconds(1);
 
   // Bytes that hosts' writes may take of the log that they share, now; nothing: nobody is to be
   // slowed any more.
@@ -63,6 +66,7 @@ class RoomPace {
     std::weak_ptr<volume::Paced> volume;
     std::uint64_t stamped_bytes = 0;  // at the last turn
     double granted_bytes = 0;
+    Duration moved{0};  // when one was last let in, or none was held
   };
   void turn_later();
   void turn();
@@ -74,6 +78,7 @@ class RoomPace {
   UniqueFunction<std::vector<Host>()> hosts_;
   std::map<VolumeId, Paced> paced_;
   bool active_ = false;
+  bool timer_set_ = false;
   Duration turned_{0};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -9,12 +9,12 @@ import argparse
 import dataclasses
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
 import servers  # first: it shows Python where the end-to-end drivers are
 import flame
+import perf
 from loads import Limits, Load, Target, run_iscsi
 from results import OUT, describe, header, line, machine, say, write_json
 from servers import GIB, Mariner, Tgt
@@ -104,21 +104,13 @@ class Bench:
             raise servers.mariner.Failed(f"{around.what}, {target.url}: {run['failure']}")
 
     def _record(self, load: Load, server: str, target: Target):
-        data = self.folder / "perf.data"
-        command = ["perf", "record", "-q", "-F", "499", "--call-graph", "dwarf,16384", "-p", str(target.pid), "-o", str(data),
-                   "--", "sleep", str(self.seconds)]
         limits = Limits(self.warmup_s, self.seconds, self.volume_bytes // 2)
         plain = run_iscsi(load, target, limits)  # its CPU time; with perf beside it there is more
-        with subprocess.Popen(["sh", "-c", 'sleep "$0"; exec "$@"', str(self.warmup_s), *command],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as perf:
-            run = run_iscsi(load, target, limits)
-            _, said = perf.communicate(timeout=120)
-        failure = plain["failure"] or run["failure"] or (said.strip() if perf.returncode != 0 else "")
-        if failure:
+        options = ["-F", "499", "--call-graph", "dwarf,16384", "-p", str(target.pid)]
+        run, script = perf.beside(lambda: run_iscsi(load, target, limits), self.warmup_s, self.seconds, options, "ip,sym,dso",
+                                  self.folder / "perf.data")
+        if failure := plain["failure"] or run["failure"]:
             raise servers.mariner.Failed(f"{load.what}, {server}: {failure}")
-        script = subprocess.run(["perf", "script", "--no-inline", "-i", str(data), "-F", "ip,sym,dso"], capture_output=True, text=True,
-                                check=True, errors="replace").stdout
-        data.unlink()
         folded = flame.fold(script)
         if not folded:
             raise servers.mariner.Failed(f"{load.what}, {server}: perf saw nothing")

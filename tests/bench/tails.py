@@ -9,11 +9,11 @@ The steady state of the target's benchmark (a log that goes round with writes of
 import argparse
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
 import servers  # first: it shows Python where the end-to-end drivers are
+import perf
 import stalls
 from loads import Limits, Load, Target, run_iscsi
 from results import OUT, describe, header, line, machine, number, say
@@ -61,9 +61,10 @@ class Bench:
         say(f"{load.what}: {plain['rate']:,.0f} IO/s, {text} us")
         lasted = sum(ended - begun for begun, ended in stretches) / 1e9
         lines = [f"**{load.what}**: {number(plain['rate'])} IO/s, p50 / p99 / p99.9 / max {text} µs (with perf {number(run['rate'])} IO/s). "
-                 f"Slower than {slow_us} µs: {len(run['slow_ns'])} writes, in {len(stretches)} stretches of {lasted:.2f} s together.", "",
-                 *header("the processors", "while writes are slow", "always")]
-        lines += [line(each.label, f"{each.slow:.1%}", f"{each.always:.1%}") for each in stalls.shares(found, stretches)[:SHOWN]]
+                 f"Slower than {slow_us} µs: {len(run['slow_ns'])} writes, in {len(stretches)} stretches of {lasted:.2f} s together."]
+        if stretches:
+            lines += ["", *header("the processors", "while writes are slow", "always")]
+            lines += [line(each.label, f"{each.slow:.1%}", f"{each.always:.1%}") for each in stalls.shares(found, stretches)[:SHOWN]]
         for stretch in sorted(stretches, key=lambda each: each[0] - each[1])[:EXAMPLES]:
             lines += ["", f"{(stretch[1] - stretch[0]) / 1e6:.1f} ms:", "", *self._told(stalls.within(found, stretch), stretch[0])]
         self.parts.append("\n".join(lines))
@@ -80,21 +81,12 @@ class Bench:
                 else:
                     runs.append([each.label, each.time_ns, each.time_ns, 1])
             told += [f"    processor {cpu}, {(begun - begun_ns) / 1e6:6.2f} ms: {label} ({count})" for label, begun, _, count in runs[:40]]
-        return told
+        return told or ["    no processor did anything: what is waited for is not here (the disk, or the host of a virtual machine)"]
 
     def _watched(self, load: Load, limits: Limits, slow_us: int) -> tuple[dict, list[stalls.Sample]]:
-        data = self.folder / "perf.data"
-        command = ["perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock", "-F", str(FREQUENCY),
-                   "--call-graph", "dwarf,6144", "-o", str(data), "--", "sleep", str(limits.seconds)]
-        with subprocess.Popen(["sh", "-c", 'sleep "$0"; exec "$@"', str(limits.warmup_s), *command],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as perf:
-            run = self._run(load, limits, ("--slow", str(slow_us)))
-            _, said = perf.communicate(timeout=120)
-        if perf.returncode != 0:
-            raise mariner.Failed(f"perf: {said.strip()}")
-        script = subprocess.run(["perf", "script", "--no-inline", "--ns", "-i", str(data), "-F", "comm,tid,cpu,time,ip,sym,dso"],
-                                capture_output=True, text=True, check=True, errors="replace").stdout
-        data.unlink()
+        options = ["-a", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock", "-F", str(FREQUENCY), "--call-graph", "dwarf,6144"]
+        run, script = perf.beside(lambda: self._run(load, limits, ("--slow", str(slow_us))), limits.warmup_s, limits.seconds, options,
+                                  "comm,tid,cpu,time,ip,sym,dso", self.folder / "perf.data")
         return run, stalls.samples(script)
 
 
