@@ -173,6 +173,12 @@ campaign() {
   fi
 }
 
+# fuzzers_beside: begins to build them beside what follows, with what that leaves of the processors; `fuzz` builds the rest.
+fuzzers_beside() {
+  beside build-fuzz-beside env --default-signal=INT chrt --idle 0 bash -c \
+    'cmake --preset fuzz && cmake --build --preset fuzz -j "$0" --target fuzzers' "$jobs"
+}
+
 # fuzz SECONDS SESSION: each fuzzer for so long, that of whole sessions for SESSION seconds, from the seeds of the repository and
 # what earlier runs found.
 fuzz() {
@@ -213,7 +219,9 @@ case $mode in
   default)
     unit release 'unit|house'
     campaign sim/cluster cluster 3000
+    fuzzers_beside
     end_to_end
+    joined build-fuzz-beside
     fuzz 10 10
     ;;
   long)
