@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds Mariner and runs its tests.
 #
-#   tests/run.sh           what every change must pass: at most five minutes of tests
+#   tests/run.sh           what every change must pass: about an hour on two processors, with the build
 #   tests/run.sh --quick   under five minutes in all once the compiler's cache is warm: unit tests
 #                          without campaigns, models and clusters of daemons, and beside them the
 #                          end-to-end tests that take seconds
