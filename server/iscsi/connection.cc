@@ -84,7 +84,7 @@ void Connection::received(std::size_t bytes) {
   last_received_ = now_;
   pinged_.reset();
   receiver_.received(bytes, *this);
-  if (has_output()) env_.host.output_ready();
+  if (has_output()) env_.host->output_ready();
 }
 
 void Connection::sent(std::size_t bytes) {
@@ -120,7 +120,7 @@ void Connection::ping() {
   pinged_ = now_;
   if (++ping_ttt_ == kReservedTag) ping_ttt_ = 1;
   sender_.send(pack(NopIn{.ttt = ping_ttt_}), StatSn::kTell);
-  env_.host.output_ready();
+  env_.host->output_ready();
 }
 
 void Connection::close(EndReason reason, std::string detail) {
@@ -142,7 +142,7 @@ void Connection::leave(EndReason reason, std::string detail) {
     if (session_->connections() == 0) env_.registry.remove(*session_);
     // The session lives on while the device has tasks of it; its window numbers our last words.
   }
-  env_.host.output_ready();
+  env_.host->output_ready();
 }
 
 void Connection::report(EndReason reason, std::string detail) {
@@ -181,10 +181,10 @@ void Connection::request_logout(std::uint16_t seconds, EndReason reason) {
   leaving_ = {env_.executor.monotonic_time() + std::chrono::seconds(seconds), reason};
   send_status(
       pack(AsyncMessage{.event = AsyncMessage::Event::kRequestLogout, .parameter3 = seconds}), {});
-  env_.host.output_ready();
+  env_.host->output_ready();
 }
 
-void Connection::output_ready() { env_.host.output_ready(); }
+void Connection::output_ready() { env_.host->output_ready(); }
 
 void Connection::ask_for_acknowledgement() {
   if (phase_ == Phase::kFullFeature && !pinged_) ping();

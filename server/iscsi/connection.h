@@ -46,7 +46,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
     TargetDirectory& directory;
     SessionRegistry& registry;
     Observer& observer;
-    ConnectionHost& host;
+    ConnectionHost* host;  // not null
     Executor& executor;
     Endpoints endpoints;
     std::uint16_t portal_group = 1;               // of the portal that was reached
@@ -63,6 +63,8 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // Where the next bytes go, in order, at most two places.
   [[nodiscard]] std::size_t prepare(std::span<iovec> places) { return receiver_.prepare(places); }
   void received(std::size_t bytes);
+  // None after all: prepare()'s places are not written to any more.
+  void received_nothing() { receiver_.received(0, *this); }
 
   // What is to be sent next; returns the number of places filled.
   [[nodiscard]] std::size_t pending(std::span<iovec> places) { return sender_.pending(places); }

@@ -1,5 +1,3 @@
-// Sockets are read and written directly (recvmsg, sendmsg, never blocking); Asio only says when.
-//
 // What a burst of received PDUs makes us say is gathered and sent with one sendmsg when the events
 // at hand have been handled (Executor::defer). So is the removal of connections that have ended:
 // nothing disappears while it is on the stack.
@@ -21,7 +19,9 @@
 #include <utility>
 
 #include "proto/check.h"
-#include "server/iscsi/connection.h"
+#include "server/iscsi/connection_socket.h"
+#include "server/iscsi/load_switch.h"
+#include "server/iscsi/socket_threads.h"
 
 namespace mariner::iscsi {
 namespace {
@@ -30,9 +30,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::size_t kSendPlacesMax = 128;
-// Reads of one socket before others have their turn.
-constexpr int kReadsPerEvent = 4;
 constexpr int kAcceptsPerEvent = 16;
 constexpr int kListenBacklog = 512;
 constexpr auto kTickInterval = std::chrono::seconds(1);
@@ -90,18 +87,15 @@ void set_socket_options(tcp::socket& socket) {
   set_int(TCP_KEEPCNT, 3);
 }
 
-bool would_block(int error_number) {
-  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
-}
-
 }  // namespace
 
-class Portal::Impl : public std::enable_shared_from_this<Impl> {
+class Portal::Impl final : public SocketOwner, public std::enable_shared_from_this<Impl> {
  public:
   Impl(PortalOptions options, const Environment& environment)
       : options_(std::move(options)),
         env_(environment),
-        sessions_(std::make_shared<SessionRegistry>(options_.iscsi)) {}
+        sessions_(std::make_shared<SessionRegistry>(options_.iscsi)),
+        load_(options_.socket_threads_load) {}
 
   [[nodiscard]] Result<void> listen();
   void start();
@@ -110,18 +104,24 @@ class Portal::Impl : public std::enable_shared_from_this<Impl> {
 
   [[nodiscard]] std::vector<std::string> addresses() const;
   [[nodiscard]] std::size_t connections() const { return sockets_.size(); }
+  [[nodiscard]] std::size_t lent() const { return threads_ ? threads_->lent() : 0; }
   [[nodiscard]] SessionRegistry& sessions() { return *sessions_; }
 
  private:
-  class Socket;
+  using Socket = ConnectionSocket;
   using SocketList = std::list<std::shared_ptr<Socket>>;
+
+  // SocketOwner
+  void note(std::shared_ptr<Socket> socket) override;
+  [[nodiscard]] SocketThreads* lender() const override {
+    return load_.on() ? threads_.get() : nullptr;
+  }
 
   void accept_from(std::size_t listener);
   bool accept_one(std::size_t listener);
   void make_room();
   void pause_accepting(std::size_t listener, const error_code& error);
-  // Has `socket` looked after when the events at hand have been handled.
-  void note(std::shared_ptr<Socket> socket);
+  void look_at_load();
   void defer_settle();
   void settle();
   void remove(const Socket& socket);
@@ -133,157 +133,15 @@ class Portal::Impl : public std::enable_shared_from_this<Impl> {
   Environment env_;
   std::shared_ptr<SessionRegistry> sessions_;
   std::vector<tcp::acceptor> listeners_;
-  SocketList sockets_;  // oldest first
+  LoadSwitch load_;
+  std::unique_ptr<SocketThreads> threads_;  // null: every socket stays with the loop
+  SocketList sockets_;                      // oldest first
   std::vector<std::shared_ptr<Socket>> noted_;
   std::vector<std::shared_ptr<Socket>> settling_;
   bool settle_deferred_ = false;
   bool started_ = false;
   bool shut_ = false;
   UniqueFunction<void()> stopped_;
-};
-
-// One accepted socket and its connection.
-class Portal::Impl::Socket final : public ConnectionHost,
-                                   public std::enable_shared_from_this<Socket> {
- public:
-  Socket(Impl& portal, tcp::socket socket, const Endpoints& endpoints, std::uint16_t group,
-         std::vector<PortalAddress> announced)
-      : portal_(portal),
-        socket_(std::move(socket)),
-        connection_({.options = portal.options_.iscsi,
-                     .directory = portal.env_.directory,
-                     .registry = *portal.sessions_,
-                     .observer = portal.env_.observer,
-                     .host = *this,
-                     .executor = portal.env_.executor,
-                     .endpoints = endpoints,
-                     .portal_group = group,
-                     .portal_addresses = std::move(announced)}) {}
-
-  [[nodiscard]] Connection& connection() { return connection_; }
-
-  void wait_to_read() {
-    if (std::exchange(waits_to_read_, true)) return;
-    socket_.async_wait(tcp::socket::wait_read,
-                       [self = shared_from_this()](const error_code& error) {
-                         self->waits_to_read_ = false;
-                         if (!error) self->readable();
-                       });
-  }
-
-  // Sends what can be sent and arranges for the rest. False when nothing is left to do.
-  bool settle() {
-    noted_ = false;
-    if (!socket_.is_open()) return false;
-    send();
-    if (connection_.closing()) {
-      if (broken_ || connection_.overdue()) return false;
-      // Our last words must not be overtaken by a reset: say that they are the last, and read
-      // until the peer closes its side.
-      if (!connection_.has_output() && !std::exchange(shut_down_, true)) {
-        error_code ignored;
-        socket_.shutdown(tcp::socket::shutdown_send, ignored);
-      }
-      if (shut_down_) wait_to_read();
-      return !finished_;
-    }
-    if (connection_.wants_input()) wait_to_read();
-    return true;
-  }
-
-  void close() {
-    connection_.end(EndReason::kShutdown, {});
-    error_code ignored;
-    socket_.close(ignored);
-  }
-
-  void output_ready() override {
-    if (!std::exchange(noted_, true)) portal_.note(shared_from_this());
-  }
-
- private:
-  void readable() {
-    if (!socket_.is_open()) return;
-    for (int reads = 0; reads < kReadsPerEvent; ++reads) {
-      if (connection_.closing() ? !discard() : !read()) break;
-    }
-    // For what was said, and to wait again.
-    output_ready();
-  }
-
-  // One recvmsg. False when there is no more to read for now.
-  bool read() {
-    if (!connection_.wants_input()) return false;
-    std::array<iovec, 2> places{};
-    const std::size_t count = connection_.prepare(places);
-    std::size_t room = 0;
-    for (std::size_t i = 0; i < count; ++i) room += places[i].iov_len;
-    msghdr message{};
-    message.msg_iov = places.data();
-    message.msg_iovlen = count;
-    const ssize_t bytes = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT);
-    if (bytes > 0) {
-      connection_.received(static_cast<std::size_t>(bytes));
-      return static_cast<std::size_t>(bytes) == room;
-    }
-    if (bytes == 0) {
-      broken_ = true;
-      connection_.end(EndReason::kPeerClosed, {});
-    } else if (!would_block(errno)) {
-      fail(errno);
-    }
-    return false;
-  }
-
-  bool discard() {
-    std::array<std::byte, 4096> nowhere;
-    const ssize_t bytes =
-        ::recv(socket_.native_handle(), nowhere.data(), nowhere.size(), MSG_DONTWAIT);
-    if (bytes == 0 || (bytes < 0 && !would_block(errno))) finished_ = true;
-    return bytes > 0;
-  }
-
-  void send() {
-    std::array<iovec, kSendPlacesMax> places;
-    while (connection_.has_output() && !broken_ && !waits_to_write_) {
-      msghdr message{};
-      message.msg_iov = places.data();
-      message.msg_iovlen = connection_.pending(places);
-      const ssize_t bytes =
-          ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (bytes >= 0) {
-        connection_.sent(static_cast<std::size_t>(bytes));
-      } else if (would_block(errno)) {
-        wait_to_write();
-      } else {
-        fail(errno);
-      }
-    }
-  }
-
-  void wait_to_write() {
-    waits_to_write_ = true;
-    socket_.async_wait(tcp::socket::wait_write,
-                       [self = shared_from_this()](const error_code& error) {
-                         self->waits_to_write_ = false;
-                         if (!error && self->socket_.is_open()) self->output_ready();
-                       });
-  }
-
-  void fail(int error_number) {
-    broken_ = true;
-    connection_.end(EndReason::kSocketError, errno_error(error_number, "socket").message);
-  }
-
-  Impl& portal_;
-  tcp::socket socket_;
-  Connection connection_;
-  bool waits_to_read_ = false;
-  bool waits_to_write_ = false;
-  bool noted_ = false;
-  bool broken_ = false;     // nothing more can be sent
-  bool shut_down_ = false;  // we have said that nothing more comes
-  bool finished_ = false;   // so has the peer
 };
 
 Result<void> Portal::Impl::listen() {
@@ -304,6 +162,10 @@ Result<void> Portal::Impl::listen() {
     if (error) return system_error(error, "cannot listen on " + text);
     listeners_.push_back(std::move(listener));
   }
+  if (options_.socket_threads == 0) return {};
+  auto threads = SocketThreads::start(options_.socket_threads, env_.executor);
+  if (!threads) return threads.error();
+  threads_ = std::move(*threads);
   return {};
 }
 
@@ -380,10 +242,18 @@ bool Portal::Impl::accept_one(std::size_t listener) {
   make_room();
   const std::uint16_t group = options_.addresses[listener].group;
   auto accepted = std::make_shared<Socket>(
-      *this, std::move(socket), Endpoints{.address = to_text(remote), .portal = to_text(local)},
-      group, announced(local, group));
+      *this, std::move(socket),
+      Connection::Environment{.options = options_.iscsi,
+                              .directory = env_.directory,
+                              .registry = *sessions_,
+                              .observer = env_.observer,
+                              .host = nullptr,
+                              .executor = env_.executor,
+                              .endpoints = {.address = to_text(remote), .portal = to_text(local)},
+                              .portal_group = group,
+                              .portal_addresses = announced(local, group)});
   sockets_.push_back(accepted);
-  accepted->wait_to_read();
+  accepted->start();
   return true;
 }
 
@@ -425,6 +295,7 @@ void Portal::Impl::defer_settle() {
 
 void Portal::Impl::settle() {
   settle_deferred_ = false;
+  look_at_load();
   // Settling one may note others, for the next turn.
   settling_.swap(noted_);
   for (const auto& socket : settling_) {
@@ -433,6 +304,13 @@ void Portal::Impl::settle() {
   settling_.clear();
   sessions_->feed_starved();
   if (stopped_ && sockets_.empty()) std::exchange(stopped_, {})();
+}
+
+// So that the loop has time for what is its alone.
+void Portal::Impl::look_at_load() {
+  if (!threads_ || !env_.busy_time) return;
+  const std::chrono::nanoseconds now = env_.executor.monotonic_time();
+  if (load_.due(now)) load_.look(now, env_.busy_time());
 }
 
 void Portal::Impl::remove(const Socket& socket) {
@@ -445,10 +323,7 @@ void Portal::Impl::remove(const Socket& socket) {
 
 void Portal::Impl::tick() {
   if (shut_) return;
-  for (const auto& socket : sockets_) {
-    socket->connection().tick();
-    if (socket->connection().overdue()) socket->output_ready();
-  }
+  for (const auto& socket : sockets_) socket->tick();
   env_.executor.after(kTickInterval, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->tick();
   });
@@ -475,6 +350,7 @@ void Portal::Impl::shut() {
   for (auto& listener : listeners_) listener.close(ignored);
   for (const auto& socket : std::exchange(sockets_, {})) socket->close();
   noted_.clear();
+  threads_.reset();
 }
 
 Result<std::unique_ptr<Portal>> Portal::open(PortalOptions options,
@@ -490,6 +366,7 @@ Portal::~Portal() { impl_->shut(); }
 void Portal::start() { impl_->start(); }
 std::vector<std::string> Portal::addresses() const { return impl_->addresses(); }
 std::size_t Portal::connections() const { return impl_->connections(); }
+std::size_t Portal::lent_connections() const { return impl_->lent(); }
 SessionRegistry& Portal::sessions() { return impl_->sessions(); }
 void Portal::stop(std::uint16_t seconds, UniqueFunction<void()> done) {
   impl_->stop(seconds, std::move(done));

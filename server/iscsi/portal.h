@@ -1,11 +1,14 @@
-// The TCP side of the iSCSI server: listening sockets, and one socket for each Connection.
+// The TCP side of the iSCSI server: listening sockets, and one socket for each Connection
+// (connection_socket.h). Nothing else of this folder touches a socket.
 //
-// The only file of this folder that touches a socket. Everything runs on the thread of the
-// io_context, which must be the Executor's.
+// Everything runs on the thread of the io_context, which must be the Executor's, but the copying
+// that socket threads do in its place while it has too much to do (socket_threads.h).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +35,10 @@ struct PortalOptions {
   // one too many, the oldest of the latter makes room: half-open connections lock nobody out.
   std::size_t connections_max = 2048;
   std::size_t login_connections_max = 256;
+  // Threads that sockets are lent to while the executor's thread works for this share of the time
+  // or more (LoadSwitch); with 0 always. No threads: never.
+  std::size_t socket_threads = 0;
+  double socket_threads_load = 0.75;
 };
 
 class Portal {
@@ -41,6 +48,8 @@ class Portal {
     Executor& executor;
     TargetDirectory& directory;
     Observer& observer;
+    // For how long the executor's thread has worked so far; called on it. Empty: nobody knows.
+    std::function<std::chrono::nanoseconds()> busy_time = {};
   };
 
   // Binds and listens on every address, or none: kInvalidArgument for an address that is none, kIo
@@ -60,6 +69,8 @@ class Portal {
   // The addresses that are listened on, with the ports that were chosen.
   [[nodiscard]] std::vector<std::string> addresses() const;
   [[nodiscard]] std::size_t connections() const;
+  // Of them, those whose sockets are lent to threads.
+  [[nodiscard]] std::size_t lent_connections() const;
   // Good for the portal's life.
   [[nodiscard]] SessionRegistry& sessions();
 

@@ -1,13 +1,14 @@
-// A first-in first-out queue on one contiguous, growing ring, for the output path: pushing and
-// popping allocate nothing once the ring has reached its working size.
+// A first-in first-out queue, for the output path: pushing and popping allocate nothing once it has
+// reached its working size, and elements stay where they are in memory.
 //
-// Elements have ordinals that count up from 0 for ever, so that another queue can name an element
-// while this one grows and moves it.
+// Elements have ordinals that count up from 0 for ever, so that another queue can name them.
 #pragma once
 
-#include <bit>
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -27,17 +28,18 @@ class Ring {
 
   [[nodiscard]] T& operator[](std::uint64_t ordinal) {
     CHECK(ordinal >= begin_ && ordinal < end_);
-    return slots_[ordinal & (slots_.size() - 1)];
+    return slot(ordinal);
   }
   [[nodiscard]] T& front() { return (*this)[begin_]; }
 
-  // Returns the new element, valid until the next push().
+  // Returns the new element, valid until it is popped.
   T& push(T value) {
-    if (size() == slots_.size()) grow();
-    T& slot = slots_[end_ & (slots_.size() - 1)];
-    slot = std::move(value);
-    ++end_;
-    return slot;
+    if (end_ / kChunkSlots - begin_ / kChunkSlots >= chunks_.size()) grow();
+    auto& chunk = chunks_[end_ / kChunkSlots & (chunks_.size() - 1)];
+    if (chunk == nullptr) chunk = std::make_unique<Chunk>();
+    T& pushed = slot(end_++);
+    pushed = std::move(value);
+    return pushed;
   }
 
   void pop() {
@@ -46,18 +48,24 @@ class Ring {
   }
 
  private:
-  static constexpr std::size_t kInitialSlots = 16;
+  static constexpr std::size_t kChunkSlots = 16;
+  using Chunk = std::array<T, kChunkSlots>;
 
-  void grow() {
-    std::vector<T> larger(slots_.empty() ? kInitialSlots : slots_.size() * 2);
-    for (std::uint64_t i = begin_; i != end_; ++i) {
-      larger[i & (larger.size() - 1)] = std::move((*this)[i]);
-    }
-    slots_ = std::move(larger);
-    static_assert(std::has_single_bit(kInitialSlots));
+  [[nodiscard]] T& slot(std::uint64_t ordinal) {
+    return (*chunks_[ordinal / kChunkSlots & (chunks_.size() - 1)])[ordinal % kChunkSlots];
   }
 
-  std::vector<T> slots_;
+  // Requires that every chunk is in use.
+  void grow() {
+    std::vector<std::unique_ptr<Chunk>> more(std::max<std::size_t>(1, chunks_.size() * 2));
+    const std::uint64_t first = begin_ / kChunkSlots;
+    for (std::uint64_t i = first; i < first + chunks_.size(); ++i) {
+      more[i & (more.size() - 1)] = std::move(chunks_[i & (chunks_.size() - 1)]);
+    }
+    chunks_ = std::move(more);
+  }
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;  // as many as a power of two, or none
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
 };

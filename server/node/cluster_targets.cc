@@ -161,14 +161,7 @@ web::NodeMetrics ClusterNode::metrics() {
     out.log_history_bytes = log.writer().history_bytes();
     out.log_payloads = log.payloads();
   }
-  if (front_->has_portal()) {
-    const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
-    out.iscsi_sessions = front_->portal().sessions().size();
-    out.login_failures = counters.login_failures;
-    out.login_limit_refusals = counters.limit_refusals;
-    out.login_redirections = counters.redirections;
-    out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
-  }
+  front_->add_metrics(out);
   return out;
 }
 

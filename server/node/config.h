@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,7 +50,17 @@ struct ServerConfig {
   ByteSize initiator_memory{256ull << 20};
   // How long to look for what hosts send before sleeping, while they send often; 0: not at all.
   std::chrono::nanoseconds busy_poll{0};
+  // Threads that sockets are lent to while the loop works for that share of the time or more
+  // (iscsi::SocketThreads); none: as many as suit the machine (default_socket_threads()).
+  std::optional<std::size_t> socket_threads;
+  double socket_threads_load = 0.75;
 };
+
+// For a machine with so many processors. None below four: the loop, the host's commands and the
+// workers that write images and commit indexes have use for three.
+[[nodiscard]] constexpr std::size_t default_socket_threads(std::size_t processors) {
+  return std::min<std::size_t>(processors / 4, 8);
+}
 
 // What happens when the log is full. Locked marks are never dropped.
 enum class OnFull {

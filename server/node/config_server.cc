@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "server/node/config_values.h"
@@ -11,6 +12,8 @@
 
 namespace mariner::config {
 namespace {
+
+constexpr std::size_t kSocketThreadsMax = 64;
 
 Result<std::string> socket_path(std::string_view text) {
   constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
@@ -55,6 +58,18 @@ void read_count(ConfigTable& table, std::string_view key, std::size_t& to) {
   } else {
     to = static_cast<std::size_t>(*count);
   }
+}
+
+// "auto", or a number.
+Result<std::optional<std::size_t>> parse_socket_threads(std::string_view text) {
+  if (text == "auto") return std::optional<std::size_t>();
+  std::size_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, failed] = std::from_chars(text.data(), end, count);
+  if (failed == std::errc{} && stopped == end && count <= kSocketThreadsMax) return count;
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("expected \"auto\" or \"0\" to \"{}\", found \"{}\"", kSocketThreadsMax, text)};
 }
 
 // Sets `portals`, if the table has any.
@@ -183,6 +198,8 @@ void read_server(ConfigTable table, const std::vector<AuthConfig>& accounts,
   table.parsed("initiator_memory", server.initiator_memory,
                size_between(kInitiatorMemoryMin, ByteSize{1ull << 40}));
   table.parsed("busy_poll", server.busy_poll, duration_up_to(std::chrono::milliseconds(1)));
+  table.parsed("socket_threads", server.socket_threads, parse_socket_threads);
+  table.parsed("socket_threads_load", server.socket_threads_load, share_from(0));
   table.finish();
 }
 

@@ -66,13 +66,19 @@ bool EventLoop::found_soon() {
   std::chrono::nanoseconds patience = busy_poll_.value();
   if (patience_) patience = std::max(patience, patience_());
   if (patience.count() == 0) return false;
-  const std::chrono::nanoseconds until = monotonic_time() + patience;
-  do {
+  const std::chrono::nanoseconds begun = monotonic_time();
+  for (std::chrono::nanoseconds now = begun; now - begun < patience;) {
     if (context_.poll_one() != 0 || woken_) return true;
     // The kernel's own threads, which complete what is waited for, may need this processor.
     ::sched_yield();
-  } while (monotonic_time() < until);
+    const std::chrono::nanoseconds later = monotonic_time();
+    looked_ += later - std::exchange(now, later);
+  }
   return false;
+}
+
+std::chrono::nanoseconds EventLoop::busy_time() const {
+  return std::chrono::nanoseconds(clock_ns(CLOCK_THREAD_CPUTIME_ID)) - looked_;
 }
 
 Result<void> EventLoop::wake_on(int fd) {

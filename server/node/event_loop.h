@@ -55,6 +55,10 @@ class EventLoop final : public Executor {
   // says. Owner's thread only, or before run().
   void set_busy_poll(std::chrono::nanoseconds most) { busy_poll_ = BusyPoll(most); }
 
+  // For how long it has worked: the CPU time of the owner's thread, which must call this, less the
+  // time in which it looked for events in vain (too much, where it let others run meanwhile).
+  [[nodiscard]] std::chrono::nanoseconds busy_time() const;
+
   // Turns of the loop so far: the watchdog looks whether it moves.
   [[nodiscard]] std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
@@ -71,7 +75,8 @@ class EventLoop final : public Executor {
   UniqueFunction<void()> turn_hook_;
   UniqueFunction<std::chrono::nanoseconds()> patience_;
   BusyPoll busy_poll_;
-  bool woken_ = false;  // by the descriptor, in this turn
+  std::chrono::nanoseconds looked_{0};  // in vain, so far
+  bool woken_ = false;                  // by the descriptor, in this turn
   std::unique_ptr<WakeDescriptor> wake_;
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> stopping_{false};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "server/admin/admin_server.h"
@@ -24,6 +25,9 @@ iscsi::PortalOptions portal_options(const ServerConfig& server, std::uint32_t no
   options.iscsi.sessions_max = server.sessions_max;
   options.iscsi.initiator_sessions_max = server.sessions_per_initiator_max;
   options.iscsi.initiator_payload_bytes_max = server.initiator_memory.bytes;
+  options.socket_threads =
+      server.socket_threads.value_or(default_socket_threads(std::thread::hardware_concurrency()));
+  options.socket_threads_load = server.socket_threads_load;
   options.connections_max =
       std::max(options.connections_max, server.sessions_max + options.login_connections_max);
   return options;
@@ -42,9 +46,10 @@ Result<std::unique_ptr<Front>> Front::open(const ServerConfig& server, std::uint
                                            bool portals, const Parts& parts) {
   std::unique_ptr<Front> front(new Front(parts));
   if (portals) {
-    Result<std::unique_ptr<iscsi::Portal>> portal = iscsi::Portal::open(
-        portal_options(server, node),
-        {parts.loop.context(), parts.loop, parts.directory, front->session_log_});
+    Result<std::unique_ptr<iscsi::Portal>> portal =
+        iscsi::Portal::open(portal_options(server, node),
+                            {parts.loop.context(), parts.loop, parts.directory, front->session_log_,
+                             [&loop = parts.loop] { return loop.busy_time(); }});
     if (!portal) return portal.error();
     front->portal_ = std::move(*portal);
   }
@@ -74,6 +79,17 @@ void Front::start() {
   if (portal_ != nullptr) portal_->start();
   admin_->start();
   if (web_ != nullptr) web_->start();
+}
+
+void Front::add_metrics(web::NodeMetrics& metrics) const {
+  if (portal_ == nullptr) return;
+  const iscsi::ServerCounters& counters = portal_->sessions().counters();
+  metrics.iscsi_sessions = portal_->sessions().size();
+  metrics.iscsi_lent_connections = portal_->lent_connections();
+  metrics.login_failures = counters.login_failures;
+  metrics.login_limit_refusals = counters.limit_refusals;
+  metrics.login_redirections = counters.redirections;
+  metrics.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
 }
 
 void Front::stop(UniqueFunction<void()> done) {

@@ -11,6 +11,7 @@
 #include "server/node/event_loop.h"
 #include "server/node/log.h"
 #include "server/node/session_log.h"
+#include "server/web/metrics.h"
 #include "server/web/web_server.h"
 
 namespace mariner::node {
@@ -35,6 +36,9 @@ class Front {
   void start();
   // Asks initiators to log out, and ends what they leave open; `done` when no connection is left.
   void stop(UniqueFunction<void()> done);
+
+  // What initiators do, if any are served.
+  void add_metrics(web::NodeMetrics& metrics) const;
 
   // Where initiators are served.
   [[nodiscard]] iscsi::Portal& portal() { return *portal_; }

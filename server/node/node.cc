@@ -458,12 +458,7 @@ web::NodeMetrics Node::metrics() {
     out.log_scrubs.push_back({node_log_->stack().path_of(member->superblock.disk), scrubbed.bytes,
                               scrubbed.rounds, scrubbed.last_round, scrubbed.damaged_blocks});
   }
-  const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
-  out.iscsi_sessions = front_->portal().sessions().size();
-  out.login_failures = counters.login_failures;
-  out.login_limit_refusals = counters.limit_refusals;
-  out.login_redirections = counters.redirections;
-  out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
+  front_->add_metrics(out);
   out.clock_steps = clock_steps_;
   return out;
 }

@@ -45,6 +45,7 @@ enum Family : std::size_t {
   kReplicaLag,
   kReplicaFailed,
   kSessions,
+  kLentConnections,
   kLoginFailures,
   kLoginLimitRefusals,
   kLoginRedirections,
@@ -126,6 +127,9 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "volume's "
      "coordinator knows."},
     {"mariner_iscsi_sessions", MetricType::Gauge, "iSCSI sessions logged in."},
+    {"mariner_iscsi_lent_connections", MetricType::Gauge,
+     "iSCSI connections that socket threads receive and send for, because the main thread is "
+     "busy."},
     {"mariner_login_failures_total", MetricType::Counter, "iSCSI logins that were refused."},
     {"mariner_login_limit_refusals_total", MetricType::Counter,
      "iSCSI logins that were refused for too many sessions."},
@@ -331,6 +335,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   if (metrics.log_payloads) add_log_payloads(to, *metrics.log_payloads);
   for (const auto& scrub : metrics.log_scrubs) add_scrub(to, scrub);
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));
+  to.value(kLentConnections, {}, static_cast<double>(metrics.iscsi_lent_connections));
   to.value(kLoginFailures, {}, static_cast<double>(metrics.login_failures));
   to.value(kLoginLimitRefusals, {}, static_cast<double>(metrics.login_limit_refusals));
   to.value(kLoginRedirections, {}, static_cast<double>(metrics.login_redirections));

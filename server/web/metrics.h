@@ -146,6 +146,7 @@ struct NodeMetrics {
   std::optional<LogPayloadMetrics> log_payloads{};  // of a node with a log
   std::vector<LogScrubMetrics> log_scrubs;
   std::uint64_t iscsi_sessions = 0;
+  std::uint64_t iscsi_lent_connections = 0;  // to socket threads, now
   std::uint64_t login_failures = 0;
   std::uint64_t login_limit_refusals = 0;  // of them
   std::uint64_t login_redirections = 0;

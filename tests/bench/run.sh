@@ -21,7 +21,8 @@
 # and single operations on an ext4 over iSCSI, against tgt and a local disk, and the dissertation's
 # Figures 4.13 to 4.17 and Table 4.3; as root, with FUSE and loop devices, two hours; installs PostgreSQL
 # and nbdfuse; --short: two minutes), flames (where the CPU time of both servers goes: flame graphs; takes perf; --before MARINERD for
-# another build beside), tails (what both processors did while a write was slow; takes perf, as root, five minutes) or history (what keeping the past costs
+# another build beside), threads (what a command costs the daemon's main thread, with socket threads
+# and without; in eight minutes), tails (what both processors did while a write was slow; takes perf, as root, five minutes) or history (what keeping the past costs
 # in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
 # what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
@@ -39,6 +40,7 @@ name=${1:-}
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load mariner-versioned-store-load" ;;
   flames) needs="marinerd mariner mariner-iscsi-load" ;;
+  threads) needs="marinerd mariner mariner-iscsi-load" ;;
   tails) needs="marinerd mariner mariner-iscsi-load" ;;
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
@@ -53,7 +55,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,33s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,34s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

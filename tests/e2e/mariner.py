@@ -203,10 +203,12 @@ class Daemon:
         self._configure_and_wait()
 
     def _configure_and_wait(self):
+        if self.process is None:
+            self._configure()
+            return
         said = self.times_said("configuration read again")
         self._configure()
-        if self.process is not None:
-            wait_until(lambda: self.times_said("configuration read again") > said, 10, "the configuration is read again")
+        wait_until(lambda: self.times_said("configuration read again") > said, 10, "the configuration is read again")
 
     def _configure(self):
         self.write_config()

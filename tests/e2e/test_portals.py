@@ -155,6 +155,29 @@ def test_busy_polling_begins_and_ends_at_a_reload(tmp_path):
         mariner.wait_until(lambda: cpu_seconds(daemon, during_s=0.5) < 0.1, 10, "the daemon sleeps")
 
 
+def test_sockets_are_lent_to_threads_while_something_comes(tmp_path):
+    with mariner.Daemon(tmp_path) as daemon:
+        daemon.configure_server(socket_threads="2", socket_threads_load="0%")
+        daemon.start()
+        target = daemon.create("db1", "16M")["iqn"]
+        hosts = [Host((daemon.address, daemon.port), target, isid=bytes([0x80, 0, 0, 0, 0, number])) for number in range(1, 5)]
+        for number, host in enumerate(hosts):
+            data = os.urandom(64 << 10)  # as much as one PDU takes along; another host reads it
+            assert host.command(struct.pack(">BBIBHB", 0x2A, 0, number * 128, 0, 128, 0), data)[0] == GOOD
+            assert hosts[number - 1].command(struct.pack(">BBIBHB", 0x28, 0, number * 128, 0, 128, 0), expected=64 << 10) == (GOOD, data)
+        assert lent(daemon) == 4
+        mariner.wait_until(lambda: lent(daemon) == 0, 10, "who is silent comes back")
+        assert hosts[2].command(bytes(6))[0] == GOOD
+        assert lent(daemon) == 1
+        hosts[2].connection.close()
+        mariner.wait_until(lambda: lent(daemon) == 0, 10, "who is gone is gone")
+
+
+def lent(daemon: mariner.Daemon) -> int:
+    """Connections whose sockets threads have."""
+    return next(int(line.split()[1]) for line in daemon.http("/metrics")[1].splitlines() if line.startswith("mariner_iscsi_lent_connections "))
+
+
 def cpu_seconds(daemon: mariner.Daemon, during_s: float) -> float:
     def used() -> int:
         fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -260,7 +260,7 @@ TestClient::TestClient(TestServer& server, std::uint16_t portal_group)
                   .directory = server.directory,
                   .registry = *server.registry,
                   .observer = server.observer,
-                  .host = *this,
+                  .host = this,
                   .executor = server.executor,
                   .endpoints = {.address = "192.0.2.7:50000", .portal = "192.0.2.1:3260"},
                   .portal_group = portal_group,

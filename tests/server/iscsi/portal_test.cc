@@ -18,9 +18,12 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-class PortalTest : public testing::Test {
+// With sockets that stay with the loop, and with sockets that are lent to threads.
+class PortalTest : public testing::TestWithParam<std::size_t> {
  protected:
   PortalTest() {
+    options.socket_threads = GetParam();
+    options.socket_threads_load = 0;
     options.addresses = {{.address = "127.0.0.1:0"}};
     options.iscsi.closing_time_max = std::chrono::milliseconds(200);
   }
@@ -80,7 +83,7 @@ class PortalTest : public testing::Test {
   std::unique_ptr<Portal> portal;
 };
 
-TEST_F(PortalTest, ServesASession) {
+TEST_P(PortalTest, ServesASession) {
   open();
   tcp::socket socket = connect();
   EXPECT_EQ(exchange(socket, login()).u16(36), 0);
@@ -94,7 +97,7 @@ TEST_F(PortalTest, ServesASession) {
   EXPECT_EQ(observer.ended[0].reason, EndReason::kPeerClosed);
 }
 
-TEST_F(PortalTest, WhoConnectsBeforeTheStartIsServedAfterIt) {
+TEST_P(PortalTest, WhoConnectsBeforeTheStartIsServedAfterIt) {
   listen();
   tcp::socket early = connect();
   tcp::socket other = connect();
@@ -112,7 +115,7 @@ TEST_F(PortalTest, WhoConnectsBeforeTheStartIsServedAfterIt) {
   run_until([&] { return portal->connections() == 2; });
 }
 
-TEST_F(PortalTest, WhoGaveUpBeforeTheStartHurtsNobody) {
+TEST_P(PortalTest, WhoGaveUpBeforeTheStartHurtsNobody) {
   listen();
   connect().close();
   tcp::socket socket = connect();
@@ -121,7 +124,7 @@ TEST_F(PortalTest, WhoGaveUpBeforeTheStartHurtsNobody) {
   run_until([&] { return portal->connections() == 1; });
 }
 
-TEST_F(PortalTest, APortalThatNeverStartedCanBeStopped) {
+TEST_P(PortalTest, APortalThatNeverStartedCanBeStopped) {
   listen();
   tcp::socket waiting = connect();
   bool stopped = false;
@@ -136,7 +139,7 @@ TEST_F(PortalTest, APortalThatNeverStartedCanBeStopped) {
   });
 }
 
-TEST_F(PortalTest, LastWordsArriveBeforeTheEnd) {
+TEST_P(PortalTest, LastWordsArriveBeforeTheEnd) {
   open();
   tcp::socket socket = connect();
   InitiatorPdu bad =
@@ -161,7 +164,7 @@ TEST_F(PortalTest, LastWordsArriveBeforeTheEnd) {
   run_until([&] { return portal->connections() == 0; });
 }
 
-TEST_F(PortalTest, OneWhoNeverClosesIsCut) {
+TEST_P(PortalTest, OneWhoNeverClosesIsCut) {
   open();
   tcp::socket socket = connect();
   boost::asio::write(socket, boost::asio::buffer(std::string(1024, 'x')));
@@ -169,7 +172,7 @@ TEST_F(PortalTest, OneWhoNeverClosesIsCut) {
   run_until([&] { return portal->connections() == 0; });
 }
 
-TEST_F(PortalTest, HalfOpenConnectionsLockNobodyOut) {
+TEST_P(PortalTest, HalfOpenConnectionsLockNobodyOut) {
   options.login_connections_max = 8;
   open();
   std::vector<tcp::socket> idle;
@@ -184,7 +187,7 @@ TEST_F(PortalTest, HalfOpenConnectionsLockNobodyOut) {
   EXPECT_FALSE(portal->sessions().list().empty());
 }
 
-TEST_F(PortalTest, StopDrainsAndEnds) {
+TEST_P(PortalTest, StopDrainsAndEnds) {
   open();
   tcp::socket socket = connect();
   exchange(socket, login());
@@ -200,7 +203,7 @@ TEST_F(PortalTest, StopDrainsAndEnds) {
   run_until([&] { return stopped; });
 }
 
-TEST_F(PortalTest, StopCutsWhoDoesNotLogOut) {
+TEST_P(PortalTest, StopCutsWhoDoesNotLogOut) {
   open();
   tcp::socket socket = connect();
   exchange(socket, login());
@@ -210,14 +213,14 @@ TEST_F(PortalTest, StopCutsWhoDoesNotLogOut) {
   EXPECT_EQ(observer.ended.at(0).reason, EndReason::kShutdown);
 }
 
-TEST_F(PortalTest, StopOfAnIdlePortalEndsAtOnce) {
+TEST_P(PortalTest, StopOfAnIdlePortalEndsAtOnce) {
   open();
   bool stopped = false;
   portal->stop(5, [&] { stopped = true; });
   run_until([&] { return stopped; });
 }
 
-TEST_F(PortalTest, AddressesAreChecked) {
+TEST_P(PortalTest, AddressesAreChecked) {
   for (const auto* bad : {"", "3260", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000",
                           "localhost:3260", "::1:3260", "[::1:3260", "[127.0.0.1]:3260"}) {
     options.addresses = {{.address = bad}};
@@ -229,7 +232,7 @@ TEST_F(PortalTest, AddressesAreChecked) {
   }
 }
 
-TEST_F(PortalTest, AnAddressInUseIsNamed) {
+TEST_P(PortalTest, AnAddressInUseIsNamed) {
   open();
   options.addresses = {{.address = portal->addresses().front()}};
   const auto second = Portal::open(
@@ -239,14 +242,14 @@ TEST_F(PortalTest, AnAddressInUseIsNamed) {
   EXPECT_NE(second.error().message.find(options.addresses[0].address), std::string::npos);
 }
 
-TEST_F(PortalTest, ManyAddressesServe) {
+TEST_P(PortalTest, ManyAddressesServe) {
   options.addresses = {{.address = "127.0.0.1:0"}, {.address = "127.0.0.1:0"}};
   open();
   EXPECT_EQ(portal->addresses().size(), 2u);
 }
 
 // What SendTargets says to who came by the first address.
-TEST_F(PortalTest, TheAddressesOfEveryGroupAreTold) {
+TEST_P(PortalTest, TheAddressesOfEveryGroupAreTold) {
   options.addresses = {{"127.0.0.1:0", 1}, {"127.0.0.1:0", 2}, {"0.0.0.0:0", 3}, {"[::1]:0", 4}};
   open();
   tcp::socket socket = connect();
@@ -266,7 +269,7 @@ TEST_F(PortalTest, TheAddressesOfEveryGroupAreTold) {
 }
 
 // What has been read and waits for the answers before it is not forgotten when they are gone.
-TEST_F(PortalTest, WhoAsksForMuchAtOnceIsAnsweredBitByBit) {
+TEST_P(PortalTest, WhoAsksForMuchAtOnceIsAnsweredBitByBit) {
   open();
   for (int i = 0; i < 100; ++i) directory.names.push_back("iqn.x:" + std::to_string(i));
   tcp::socket socket = connect();
@@ -294,6 +297,71 @@ TEST_F(PortalTest, WhoAsksForMuchAtOnceIsAnsweredBitByBit) {
   EXPECT_EQ(parse_target_stream(stream, false, false).size(), kRequests);
   EXPECT_EQ(exchange(socket, logout_pdu(LogoutReason::kCloseSession)).opcode(),
             Opcode::kLogoutResponse);
+}
+
+INSTANTIATE_TEST_SUITE_P(SocketThreads, PortalTest, testing::Values(0, 2));
+
+// A loop that works for half of the time, then for all of it, then for hardly any.
+TEST(PortalLoadTest, SocketsAreLentWhileTheLoopHasMuchToDo) {
+  boost::asio::io_context context{1};
+  AsioExecutor executor{context};
+  TestDirectory directory;
+  TestObserver observer;
+  PortalOptions options;
+  options.addresses = {{.address = "127.0.0.1:0"}};
+  options.socket_threads = 1;
+  double share = 0.5;
+  std::chrono::nanoseconds busy{0};
+  std::chrono::nanoseconds then = executor.monotonic_time();
+  auto opened = Portal::open(options, {.context = context,
+                                       .executor = executor,
+                                       .directory = directory,
+                                       .observer = observer,
+                                       .busy_time = [&] {
+                                         const auto now = executor.monotonic_time();
+                                         busy += std::chrono::nanoseconds(static_cast<long>(
+                                             share * static_cast<double>((now - then).count())));
+                                         then = now;
+                                         return busy;
+                                       }});
+  ASSERT_TRUE(opened) << to_string(opened.error());
+  Portal& portal = **opened;
+  portal.start();
+  const std::string address = portal.addresses().front();
+  tcp::socket socket(context);
+  socket.connect({boost::asio::ip::address_v4::loopback(),
+                  static_cast<std::uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)))});
+  const auto exchange = [&](const InitiatorPdu& pdu) {
+    boost::asio::write(socket, boost::asio::buffer(pdu.wire()));
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (socket.available() < kBhsBytes && std::chrono::steady_clock::now() < limit) {
+      context.run_one_for(std::chrono::milliseconds(20));
+    }
+    Bytes reply(socket.available());
+    boost::asio::read(socket, boost::asio::buffer(reply));
+    return reply.size() >= kBhsBytes;
+  };
+  ASSERT_TRUE(exchange(login_pdu(keys({"InitiatorName=iqn.2026-11.test:host", "SessionType=Normal",
+                                       "TargetName=iqn.2026-11.org.mariner:disk"}),
+                                 kOperationalToFull)));
+  const auto exchange_until = [&](std::size_t lent) {
+    std::uint32_t itt = 1;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (portal.lent_connections() != lent && std::chrono::steady_clock::now() < limit) {
+      ASSERT_TRUE(exchange(nop_out_pdu(++itt, kReservedTag)));
+    }
+    EXPECT_EQ(portal.lent_connections(), lent);
+  };
+  for (std::uint32_t itt = 1; itt < 100; ++itt) {
+    ASSERT_TRUE(exchange(nop_out_pdu(itt, kReservedTag)));
+  }
+  EXPECT_EQ(portal.lent_connections(), 0u);
+  share = 1;
+  exchange_until(1);
+  share = 0.1;
+  exchange_until(0);
+  socket.close();
+  while (portal.connections() != 0) context.run_one_for(std::chrono::milliseconds(20));
 }
 
 }  // namespace

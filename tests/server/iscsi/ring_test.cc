@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace mariner::iscsi {
 namespace {
 
@@ -20,6 +22,22 @@ TEST(RingTest, KeepsOrderAndOrdinalsWhileItGrows) {
   EXPECT_EQ(ring.size(), 1000 - popped);
   for (std::uint64_t at = ring.begin(); at < ring.end(); ++at) {
     EXPECT_EQ(ring[at], static_cast<int>(at));
+  }
+}
+
+TEST(RingTest, ElementsStayWhereTheyAre) {
+  Ring<int> ring;
+  std::vector<const int*> places;  // of those that are in it
+  for (int i = 0; i < 1000; ++i) {
+    places.push_back(&ring.push(i));
+    // It grows from wherever it begins.
+    if (i % 7 != 0) continue;
+    ring.pop();
+    places.erase(places.begin());
+  }
+  ASSERT_EQ(ring.size(), places.size());
+  for (std::uint64_t at = ring.begin(); at < ring.end(); ++at) {
+    EXPECT_EQ(&ring[at], places[at - ring.begin()]);
   }
 }
 

@@ -69,6 +69,8 @@ TEST_F(ConfigChanges, WhatWaitsForTheNextStart) {
       {"server.http", [](Config& c) { c.server.http.emplace(); }},
       {"server.admin", [](Config& c) { c.server.admin_socket = "/other"; }},
       {"server.initiator_memory", [](Config& c) { c.server.initiator_memory = ByteSize{1}; }},
+      {"server.socket_threads", [](Config& c) { c.server.socket_threads = 2; }},
+      {"server.socket_threads_load", [](Config& c) { c.server.socket_threads_load = 0.5; }},
       {"server.portal_group.2.portals",
        [](Config& c) {
          c.server.portal_groups.push_back({2, {{"192.0.2.1", 3260, false}}});

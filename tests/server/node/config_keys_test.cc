@@ -33,7 +33,7 @@ Config parsed(const std::string& text) {
 TEST(ConfigKeys, ValuesStandAsInTheFile) {
   const Config config = parsed(
       "version = 1\n[server]\nportals = [\"192.0.2.1:3260\", \"[2001:db8::1]:3260\"]\n"
-      "http = \"\"\nbusy_poll = \"50us\"\n"
+      "http = \"\"\nbusy_poll = \"50us\"\nsocket_threads = \"2\"\n"
       "[auth.host1]\nsecret_file = \"/etc/a \\\"b\\\"\"\n"
       "[log]\ndisks = [\"/log0\"]\nmax_size = \"1536M\"\ncompact_cpu = \"12.5%\"\n"
       "scrub_rate = \"4M\"\n"
@@ -43,6 +43,8 @@ TEST(ConfigKeys, ValuesStandAsInTheFile) {
   EXPECT_EQ(value_of(config, "server.portals"), "[\"192.0.2.1:3260\", \"[2001:db8::1]:3260\"]");
   EXPECT_EQ(value_of(config, "server.http"), "\"\"");
   EXPECT_EQ(value_of(config, "server.busy_poll"), "\"50us\"");
+  EXPECT_EQ(value_of(config, "server.socket_threads"), "\"2\"");
+  EXPECT_EQ(value_of(config, "server.socket_threads_load"), "\"75%\"");
   EXPECT_EQ(value_of(config, "auth.host1.secret_file"), "\"/etc/a \\\"b\\\"\"");
   EXPECT_EQ(value_of(config, "log.max_size"), "\"1536M\"");
   EXPECT_EQ(value_of(config, "log.compact_cpu"), "\"12.5%\"");

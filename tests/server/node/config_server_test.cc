@@ -60,6 +60,33 @@ TEST(ConfigServer, BusyPolling) {
             std::string::npos);
 }
 
+TEST(ConfigServer, SocketThreads) {
+  const ServerConfig defaults = read("").config->server;
+  EXPECT_EQ(defaults.socket_threads, std::nullopt);
+  EXPECT_EQ(defaults.socket_threads_load, 0.75);
+  const ServerConfig set =
+      read("[server]\nsocket_threads = '4'\nsocket_threads_load = '0%'\n").config->server;
+  EXPECT_EQ(set.socket_threads, 4u);
+  EXPECT_EQ(set.socket_threads_load, 0);
+  EXPECT_EQ(read("[server]\nsocket_threads = 'auto'\n").config->server.socket_threads,
+            std::nullopt);
+  EXPECT_EQ(read("[server]\nsocket_threads = '0'\n").config->server.socket_threads, 0u);
+  for (const std::string bad : {"65", "-1", "4x", ""}) {
+    const std::string expected = "expected \"auto\" or \"0\" to \"64\", found \"" + bad + "\"";
+    EXPECT_NE(problem("[server]\nsocket_threads = '" + bad + "'\n").find(expected),
+              std::string::npos);
+  }
+  EXPECT_NE(problem("[server]\nsocket_threads_load = '101%'\n"), "");
+}
+
+TEST(ConfigServer, MachinesWithFewProcessorsHaveNoSocketThreads) {
+  EXPECT_EQ(default_socket_threads(1), 0u);
+  EXPECT_EQ(default_socket_threads(3), 0u);
+  EXPECT_EQ(default_socket_threads(4), 1u);
+  EXPECT_EQ(default_socket_threads(16), 4u);
+  EXPECT_EQ(default_socket_threads(128), 8u);
+}
+
 TEST(ConfigServer, LimitsOfSessions) {
   const ServerConfig defaults = read("").config->server;
   EXPECT_EQ(defaults.sessions_max, 1024u);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -149,6 +151,38 @@ TEST(EventLoop, LooksForAsLongAsItHasPatience) {
   EXPECT_GE(asked, 100);
   loop.stop_waking();
   ::close(fd);
+}
+
+// Of two loops that take all of a processor, one to look for what does not come.
+TEST(EventLoop, IsNotBusyWhileItLooksInVain) {
+  const auto used = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  constexpr auto kEnough = std::chrono::milliseconds(20);
+  EventLoop loop;
+  const auto busy_before = loop.busy_time();
+  const auto used_before = used();
+  loop.post([&] {
+    while (used() - used_before < kEnough) {
+    }
+  });
+  loop.post([&] { loop.stop(); });
+  loop.run();
+  EXPECT_GE(loop.busy_time() - busy_before, kEnough);
+
+  EventLoop looking;
+  looking.set_patience([] { return std::chrono::hours(1); });
+  const auto idle_before = looking.busy_time();
+  const auto looked_before = used();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    looking.stop();
+  });
+  looking.run();
+  other.join();
+  EXPECT_LT(looking.busy_time() - idle_before, (used() - looked_before) / 2);
 }
 
 TEST(EventLoop, WorkDeferredBeforeItRunsIsDone) {

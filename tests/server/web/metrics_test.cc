@@ -15,6 +15,7 @@ TEST(Metrics, ADaemonWithoutVolumes) {
   const auto text = metrics_text({.log_used_bytes = 10,
                                   .log_limit_bytes = 100,
                                   .iscsi_sessions = 2,
+                                  .iscsi_lent_connections = 1,
                                   .login_failures = 3,
                                   .digest_errors = 4,
                                   .clock_steps = 5});
@@ -23,6 +24,7 @@ TEST(Metrics, ADaemonWithoutVolumes) {
                               "mariner_log_used_bytes 10\n"));
   EXPECT_THAT(text, HasSubstr("mariner_log_limit_bytes 100\n"));
   EXPECT_THAT(text, HasSubstr("mariner_iscsi_sessions 2\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_iscsi_lent_connections 1\n"));
   EXPECT_THAT(
       text,
       HasSubstr("# TYPE mariner_login_failures_total counter\nmariner_login_failures_total 3\n"));
