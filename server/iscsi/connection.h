@@ -4,7 +4,8 @@
 // are on their way and nothing more is read. Whatever a peer sends, the worst it gets is the end of
 // its own connection. Each connection reports exactly one end to the Observer.
 //
-// Executor's thread. The socket's owner calls prepare()/received() when bytes can be read,
+// Executor's thread. The socket's owner calls prepare()/received() when bytes can be read (or the
+// one now, and the other when they have been: received_nothing() if that is given up),
 // pending()/sent() when output_ready() was called or the socket can take more, and tick() every
 // second or so.
 #pragma once

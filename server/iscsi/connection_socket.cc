@@ -58,8 +58,7 @@ bool ConnectionSocket::settle() {
   send();
   if (connection_.closing()) {
     if (broken_ || connection_.overdue()) return false;
-    // It comes back when the thread has sent what it was given.
-    if (loan_) return true;
+    if (loan_) return true;  // it comes back first
     // Our last words must not be overtaken by a reset: say that they are the last, and read until
     // the peer closes its side.
     if (!connection_.has_output() && !std::exchange(shut_down_, true)) {
@@ -76,17 +75,17 @@ bool ConnectionSocket::settle() {
 void ConnectionSocket::tick() {
   connection_.tick();
   if (connection_.overdue()) output_ready();
+  if (std::exchange(heard_, false)) return;
   // One that is silent needs no place to receive to, and no thread.
-  if (!loan_ || std::exchange(heard_, false)) return;
   active_ = false;
-  output_ready();
+  if (loan_) output_ready();
 }
 
 void ConnectionSocket::close() {
   connection_.end(EndReason::kShutdown, {});
   if (loan_) {
     loan_.reset();
-    ::close(lent_fd_);
+    ::close(std::exchange(lent_fd_, -1));
   }
   error_code ignored;
   socket_.close(ignored);
@@ -108,8 +107,8 @@ void ConnectionSocket::wait_to_read() {
   }
   if (std::exchange(waits_to_read_, true)) return;
   socket_.async_wait(tcp::socket::wait_read,
-                     [self = shared_from_this(), loans = loans_](const error_code& error) {
-                       if (self->loans_ != loans) return;
+                     [self = shared_from_this(), generation = generation_](const error_code& error) {
+                       if (self->generation_ != generation) return;
                        self->waits_to_read_ = false;
                        if (!error) self->readable();
                      });
@@ -134,7 +133,7 @@ bool ConnectionSocket::read() {
   message.msg_iovlen = count;
   const ssize_t bytes = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT);
   if (bytes > 0) {
-    active_ = true;
+    heard_ = active_ = true;
     connection_.received(static_cast<std::size_t>(bytes));
     return static_cast<std::size_t>(bytes) == bytes_of(std::span(places).first(count));
   }
@@ -157,7 +156,8 @@ bool ConnectionSocket::discard() {
 void ConnectionSocket::send() {
   std::array<iovec, kSendPlacesMax> places;
   if (loan_) {
-    if (broken_ || loan_->sending() || !connection_.has_output()) return;
+    // What is to come back comes back when it has sent what it was given.
+    if (comes_back_ || broken_ || loan_->sending() || !connection_.has_output()) return;
     const std::span<const iovec> pending = std::span(places).first(connection_.pending(places));
     send_bytes_ = bytes_of(pending);
     loan_->send(pending);
@@ -181,8 +181,8 @@ void ConnectionSocket::send() {
 void ConnectionSocket::wait_to_write() {
   waits_to_write_ = true;
   socket_.async_wait(tcp::socket::wait_write,
-                     [self = shared_from_this(), loans = loans_](const error_code& error) {
-                       if (self->loans_ != loans) return;
+                     [self = shared_from_this(), generation = generation_](const error_code& error) {
+                       if (self->generation_ != generation) return;
                        self->waits_to_write_ = false;
                        if (!error && self->socket_.is_open()) self->output_ready();
                      });
@@ -229,12 +229,13 @@ void ConnectionSocket::lend_or_take_back() {
   } else if (loan_ && threads == nullptr) {
     take_back();
   }
+  comes_back_ = loan_ != nullptr && threads == nullptr;
 }
 
 void ConnectionSocket::lend(SocketThreads& threads) {
   loan_ = threads.lend(socket_.native_handle(), *this);
   if (!loan_) return;
-  ++loans_;
+  ++generation_;
   waits_to_read_ = waits_to_write_ = false;
   heard_ = true;
   error_code error;

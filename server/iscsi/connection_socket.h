@@ -75,10 +75,11 @@ class ConnectionSocket final : private ConnectionHost,
   std::unique_ptr<SocketLoan> loan_;  // null: the socket is with the loop
   int lent_fd_ = -1;
   bool active_ = false;         // something has come, and not too long ago
-  bool heard_ = false;          // of the thread, since the last tick
+  bool heard_ = false;          // since the last tick
+  bool comes_back_ = false;     // lent, and wanted back
   std::size_t send_bytes_ = 0;  // that the thread sends
-  // What has been waited for before the last loan is none of today's business.
-  std::uint32_t loans_ = 0;
+  // What was waited for before the last loan is no longer waited for.
+  std::uint32_t generation_ = 0;
   bool waits_to_read_ = false;
   bool waits_to_write_ = false;
   bool noted_ = false;

@@ -1,13 +1,14 @@
 // Whether a thread has so much to do that a part of it is better done by others.
 //
 // On after two looks in a row at which it worked for the share `from` of the time or more; off
-// again when, for as many as a second has, it worked for less than two fifths of that: what the
-// others do is missing in what is measured then, and to change costs something.
+// again when it worked for less than a quarter of that for a second: what the others do is missing
+// in what is measured then, and to change costs something.
 //
 // Pure bookkeeping. One thread.
 #pragma once
 
 #include <chrono>
+#include <utility>
 
 namespace mariner::iscsi {
 
@@ -26,27 +27,27 @@ class LoadSwitch {
   [[nodiscard]] bool due(Time now) const { return from_ > 0 && now - looked_ >= kInterval; }
   // `busy`: for how long the thread has worked until `now`, since any time. Requires due(now).
   void look(Time now, Time busy) {
-    const double share =
-        static_cast<double>((busy - busy_).count()) / static_cast<double>((now - looked_).count());
-    looked_ = now;
-    busy_ = busy;
+    const Time time = now - std::exchange(looked_, now);
+    const Time worked = busy - std::exchange(busy_, busy);
+    const double share = static_cast<double>(worked.count()) / static_cast<double>(time.count());
     const bool against = on_ ? share < from_ * kOffShare : share >= from_;
-    looks_against_ = against ? looks_against_ + 1 : 0;
-    if (looks_against_ < (on_ ? kLooksUntilOff : kLooksUntilOn)) return;
+    // Who has not looked for long counts the time, but one look is no load that lasts.
+    against_ = against ? against_ + (on_ ? time : kInterval) : Time{0};
+    if (against_ < (on_ ? kUntilOff : kUntilOn)) return;
     on_ = !on_;
-    looks_against_ = 0;
+    against_ = Time{0};
   }
 
  private:
-  static constexpr double kOffShare = 0.4;
-  static constexpr int kLooksUntilOn = 2;
-  static constexpr int kLooksUntilOff = std::chrono::seconds(1) / kInterval;
+  static constexpr double kOffShare = 0.25;
+  static constexpr Time kUntilOn = 2 * kInterval;
+  static constexpr Time kUntilOff = std::chrono::seconds(1);
 
   double from_;
   bool on_;
   Time looked_{0};
   Time busy_{0};
-  int looks_against_ = 0;  // in a row at which the other state was right
+  Time against_{0};  // for how long the other state has been right
 };
 
 }  // namespace mariner::iscsi

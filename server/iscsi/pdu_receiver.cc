@@ -26,6 +26,7 @@ static_assert(kBufferBytes > kBhsBytes + kAhsBytesMax + kDigestBytes);
 
 // The buffers that no receiver of this thread needs at the moment. A receiver has one only between
 // prepare() and received(), or while part of a PDU is in it: a thousand idle connections take none.
+// Sockets that are lent to threads hold one each meanwhile.
 class SpareBuffers {
  public:
   std::unique_ptr<std::byte[]> take() {
@@ -39,7 +40,7 @@ class SpareBuffers {
   }
 
  private:
-  static constexpr std::size_t kSpareMax = 8;
+  static constexpr std::size_t kSpareMax = 64;
   std::vector<std::unique_ptr<std::byte[]>> spare_;
 };
 thread_local SpareBuffers spare_buffers;

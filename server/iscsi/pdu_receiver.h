@@ -57,7 +57,8 @@ class PduReceiver {
   }
 
   // Where the next bytes of the stream go, in order: at most two places. Returns how many; none
-  // while PDUs are held back. To be followed by received() on the same thread.
+  // while PDUs are held back. To be followed by received() on the same thread, with 0 if nothing is
+  // to come after all.
   [[nodiscard]] std::size_t prepare(std::span<iovec> places);
 
   // `bytes` have been put there. Hands what is complete to `sink`.

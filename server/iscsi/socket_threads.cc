@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -59,8 +60,9 @@ class SocketThread : public std::enable_shared_from_this<SocketThread> {
 
   // What one system call has come to.
   enum class Call : std::uint8_t {
+    kNone,     // there was none
     kDone,     // what was asked for; there may be more
-    kDrained,  // likewise, and the socket was left empty
+    kDrained,  // likewise, and the socket was left empty (but for may_have_more_)
     kPart,     // some of it
     kNotYet,   // the socket could not
   };
@@ -113,7 +115,11 @@ Result<void> SocketThread::start() {
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
     return errno_error(errno, "socket threads: epoll_ctl");
   }
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return errno_error(error.code().value(), "socket threads: a thread");
+  }
   ::pthread_setname_np(thread_.native_handle(), "sockets");
   return {};
 }
@@ -135,7 +141,7 @@ std::unique_ptr<SocketLoan> SocketThread::lend(int fd, SocketClient& client) {
     const Lock lock(mutex_);
     loans_.emplace(loan->id_, loan.get());
   }
-  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET,
                     .data = {.u64 = loan->id_}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) loan.reset();
   return loan;
@@ -153,9 +159,9 @@ void SocketThread::end(SocketLoan& loan) {
 void SocketThread::receive(SocketLoan& loan, std::span<const iovec> places) {
   CHECK(!loan.receiving_ && !places.empty() && places.size() <= 2);
   loan.receiving_ = true;
-  Lock lock(mutex_);
   std::ranges::copy(places, loan.receive_places_);
   loan.receive_count_ = places.size();
+  Lock lock(mutex_);
   loan.receive_asked_ = true;
   queue_if_ready(loan);
   wake(lock);
@@ -173,9 +179,9 @@ bool SocketThread::take_back_receive(SocketLoan& loan) {
 void SocketThread::send(SocketLoan& loan, std::span<const iovec> places) {
   CHECK(!loan.sending_ && !places.empty());
   loan.sending_ = true;
-  Lock lock(mutex_);
   loan.send_places_.assign(places.begin(), places.end());
   loan.send_at_ = 0;
+  Lock lock(mutex_);
   loan.send_asked_ = true;
   queue_if_ready(loan);
   wake(lock);
@@ -231,8 +237,9 @@ void SocketThread::notice(const epoll_event& event) {
   if (found == loans_.end()) return;  // gone meanwhile, or only woken
   SocketLoan& loan = *found->second;
   const bool broken = (event.events & (EPOLLHUP | EPOLLERR)) != 0;
-  if (broken || (event.events & EPOLLRDHUP) != 0) loan.ended_ = true;
-  if (loan.ended_ || (event.events & EPOLLIN) != 0) loan.readable_ = true;
+  // An end is an event only once, and a read stops where urgent data would be.
+  if (broken || (event.events & (EPOLLRDHUP | EPOLLPRI)) != 0) loan.may_have_more_ = true;
+  if (loan.may_have_more_ || (event.events & EPOLLIN) != 0) loan.readable_ = true;
   if (broken || (event.events & EPOLLOUT) != 0) loan.writable_ = true;
   queue_if_ready(loan);
 }
@@ -244,13 +251,13 @@ void SocketThread::look_after(SocketLoan& loan, Lock& lock) {
   Done received{.id = loan.id_, .received = true};
   loan.busy_ = true;
   lock.unlock();
-  const Call send = sends ? send_now(loan, sent) : Call::kPart;
-  const Call receive = receives ? receive_now(loan, received) : Call::kPart;
+  const Call send = sends ? send_now(loan, sent) : Call::kNone;
+  const Call receive = receives ? receive_now(loan, received) : Call::kNone;
   lock.lock();
   loan.busy_ = false;
   if (send == Call::kNotYet) loan.writable_ = false;
-  // What comes later is an event, but an end has been one already.
-  if (receive == Call::kDrained) loan.readable_ = loan.ended_;
+  // What comes later is an event.
+  if (receive == Call::kDrained) loan.readable_ = loan.may_have_more_;
   if (receive == Call::kNotYet) loan.readable_ = false;
   if (send == Call::kDone) {
     loan.send_asked_ = false;

@@ -3,8 +3,7 @@
 // What the bytes mean stays the loop's business, so nothing of it is shared or locked.
 //
 // A socket is lent for a time. The loop asks to receive, or to send, one call of each at a time;
-// a thread does it as soon as the socket can, and the loop hears of it in a turn of its own. Each
-// thread has an epoll of its own, edge-triggered: to ask costs no system call but one that wakes a
+// a thread does it as soon as the socket can, and the loop hears of it by a post. Each thread has an epoll of its own, edge-triggered: to ask costs no system call but one that wakes a
 // thread that sleeps, and that only where the socket is known to be ready.
 //
 // Everything here belongs to the Executor's thread but SocketThread::run().
@@ -16,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "proto/error.h"
@@ -38,8 +38,8 @@ class SocketClient {
 // One socket's loan. Its client hears nothing of it when it is gone. Not to outlive SocketThreads.
 class SocketLoan {
  public:
-  // Ends the loan, with what was asked for and is not done. May wait for the one system call that
-  // is under way (none of them blocks). The socket stays open.
+  // Ends the loan, with what was asked for and is not done. Waits for the system calls that are
+  // under way there (at most one of each kind; none of them blocks). The socket stays open.
   ~SocketLoan();
   SocketLoan(const SocketLoan&) = delete;
   SocketLoan& operator=(const SocketLoan&) = delete;
@@ -48,7 +48,8 @@ class SocketLoan {
   // receive_done(). One at a time.
   void receive(std::span<const iovec> places);
   [[nodiscard]] bool receiving() const { return receiving_; }
-  // Nothing is to be received any more. False if something was already: the client will hear.
+  // Nothing is to be received any more. False if something was already: the client will hear. Waits
+  // as the destructor does.
   [[nodiscard]] bool take_back_receive();
 
   // Sends all of `places`, however long that takes; their memory is good until send_done(). One at
@@ -68,18 +69,20 @@ class SocketLoan {
   bool receiving_ = false;  // asked, and not heard of
   bool sending_ = false;
 
-  // Guarded by the thread's mutex, but what a call under way uses while `busy_`.
-  bool receive_asked_ = false;  // and not done
-  bool send_asked_ = false;
-  bool readable_ = true;  // as far as known
-  bool writable_ = true;
-  bool ended_ = false;   // by the peer, or broken: always readable
-  bool queued_ = false;  // for the thread to look after
-  bool busy_ = false;    // it does
+  // The loop's while nothing is asked for, then the thread's until it is done.
   iovec receive_places_[2] = {};
   std::size_t receive_count_ = 0;
   std::vector<iovec> send_places_;
   std::size_t send_at_ = 0;  // the first of them that is not sent whole
+
+  // Guarded by the thread's mutex.
+  bool receive_asked_ = false;  // and not done
+  bool send_asked_ = false;
+  bool readable_ = true;  // as far as known
+  bool writable_ = true;
+  bool may_have_more_ = false;  // also behind a read that filled less than its places
+  bool queued_ = false;         // for the thread to look after
+  bool busy_ = false;           // it does
 };
 
 class SocketThreads {

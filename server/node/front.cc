@@ -1,5 +1,7 @@
 #include "server/node/front.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <thread>
@@ -11,6 +13,13 @@ namespace mariner::node {
 namespace {
 
 constexpr std::uint16_t kLogoutSeconds = 2;
+
+// That the daemon may run on.
+std::size_t usable_processors() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::size_t>(CPU_COUNT(&set));
+  return std::thread::hardware_concurrency();  // more than the set has room for
+}
 
 iscsi::PortalOptions portal_options(const ServerConfig& server, std::uint32_t node) {
   iscsi::PortalOptions options;
@@ -26,7 +35,7 @@ iscsi::PortalOptions portal_options(const ServerConfig& server, std::uint32_t no
   options.iscsi.initiator_sessions_max = server.sessions_per_initiator_max;
   options.iscsi.initiator_payload_bytes_max = server.initiator_memory.bytes;
   options.socket_threads =
-      server.socket_threads.value_or(default_socket_threads(std::thread::hardware_concurrency()));
+      server.socket_threads.value_or(default_socket_threads(usable_processors()));
   options.socket_threads_load = server.socket_threads_load;
   options.connections_max =
       std::max(options.connections_max, server.sessions_max + options.login_connections_max);

@@ -219,6 +219,46 @@ TEST_F(ConnectionSocketTest, WhoClosesIsGone) {
   EXPECT_FALSE(lent());
 }
 
+// Reset, while a thread is asked to receive and to send.
+TEST_F(ConnectionSocketTest, WhoResetsIsGone) {
+  log_in();
+  lends_ = true;
+  for (std::uint32_t itt = 1; itt <= 20; ++itt) {
+    say(command_pdu({.itt = itt,
+                     .cmd_sn = itt,
+                     .expected_bytes = 400 * 512,
+                     .flags = kFinal | kRead,
+                     .cdb = read10(0, 400)}));
+  }
+  write_all();
+  run_until([&] { return peer_.available() > 0; });
+  EXPECT_TRUE(lent());
+  peer_.set_option(boost::asio::socket_base::linger(true, 0));
+  peer_.close();
+  run_until([&] { return socket_ == nullptr; });
+  ASSERT_EQ(server_.observer.ended.size(), 1u);
+  EXPECT_FALSE(lent());
+}
+
+// A peer that asks for more than it has taken, while the socket is wanted back.
+TEST_F(ConnectionSocketTest, ComesBackFromUnderFullLoad) {
+  log_in();
+  std::uint32_t cmd_sn = 1;
+  for (int round = 0; round < 20; ++round) {
+    lends_ = round % 2 == 0;
+    for (int i = 0; i < 8; ++i) {
+      say(command_pdu({.itt = cmd_sn,
+                       .cmd_sn = cmd_sn,
+                       .expected_bytes = 400 * 512,
+                       .flags = kFinal | kRead,
+                       .cdb = read10(0, 400)}));
+      ++cmd_sn;
+    }
+    EXPECT_EQ(answers(8).size(), 8u);
+    run_until([&] { return lent() == lends_; });
+  }
+}
+
 // Last words, behind what the thread was given before.
 TEST_F(ConnectionSocketTest, LastWordsAreSaidByTheLoop) {
   log_in();

@@ -40,7 +40,7 @@ TEST_F(LoadSwitchTest, IsOnAfterTwoBusyLooksInARow) {
 TEST_F(LoadSwitchTest, StaysOnWithWhatTheOthersLeave) {
   work(0.75, 3);
   EXPECT_TRUE(load_.on());
-  work(0.31, 10 * kLooksOfASecond);
+  work(0.2, 10 * kLooksOfASecond);
   EXPECT_TRUE(load_.on());
 }
 
@@ -51,6 +51,22 @@ TEST_F(LoadSwitchTest, IsOffAfterAQuietSecond) {
   work(0.1, kLooksOfASecond - 1);
   EXPECT_TRUE(load_.on());
   work(0.1, 1);
+  EXPECT_FALSE(load_.on());
+}
+
+TEST_F(LoadSwitchTest, WhoComesBackAfterALongTimeFindsItOff) {
+  work(1, 3);
+  EXPECT_TRUE(load_.on());
+  now_ += std::chrono::hours(1);
+  work(1, 1);
+  EXPECT_FALSE(load_.on());
+}
+
+TEST_F(LoadSwitchTest, OneLookIsNoLoadThatLasts) {
+  work(0.5, 1);
+  now_ += std::chrono::hours(1);
+  busy_ += std::chrono::hours(1);
+  work(1, 1);
   EXPECT_FALSE(load_.on());
 }
 
