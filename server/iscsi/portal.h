@@ -38,7 +38,7 @@ struct PortalOptions {
   // Threads that sockets are lent to while the executor's thread works for this share of the time
   // or more (LoadSwitch); with 0 always. No threads: never.
   std::size_t socket_threads = 0;
-  double socket_threads_load = 0.75;
+  double socket_threads_load = 0.9;
 };
 
 class Portal {

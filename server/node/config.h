@@ -53,7 +53,7 @@ struct ServerConfig {
   // Threads that sockets are lent to while the loop works for that share of the time or more
   // (iscsi::SocketThreads); none: as many as suit the machine (default_socket_threads()).
   std::optional<std::size_t> socket_threads;
-  double socket_threads_load = 0.75;
+  double socket_threads_load = 0.9;
 };
 
 // For a machine with so many processors. None below four: the loop, the host's commands and the

@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""What a command costs the daemon's main thread, with and without socket threads: what bounds its rate where there are processors enough.
+"""What socket threads take from the daemon's main thread, where that is what the rate depends on.
 
     threads.py [--short] [--folder FOLDER]
 
-The same server with sockets that stay with the main thread and with sockets that are always lent to one other thread, in turns."""
+The same server with sockets that stay with the main thread and with sockets that are always lent to one other thread, in turns. So that
+the main thread is the bottleneck on two processors, too, it shares one of them with programs that do nothing but compute; its other
+threads and the initiator have the other one."""
 
 import argparse
 import collections
+import contextlib
 import dataclasses
+import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -20,14 +25,17 @@ from servers import GIB, Mariner
 
 MIB = 1 << 20
 LOADS = [
-    Load("write_4k", "4 KiB random write, depth 32", True, True, 4096, 32),
-    Load("write_256k", "256 KiB sequential write, depth 8", True, False, 256 << 10, 8),
-    Load("read_4k", "4 KiB cached random read, depth 32", False, True, 4096, 32),
-    Load("read_256k", "256 KiB cached sequential read, depth 8", False, False, 256 << 10, 8),
+    Load("write_4k", "4 KiB random write, depth 128", True, True, 4096, 128),
+    Load("write_256k", "256 KiB sequential write, depth 32", True, False, 256 << 10, 32),
+    Load("read_4k", "4 KiB cached random read, depth 128", False, True, 4096, 128),
+    Load("read_256k", "256 KiB cached sequential read, depth 32", False, False, 256 << 10, 32),
 ]
-WAYS = {"alone": "0", "with a socket thread": "1"}
+ALONE, LENT = "alone", "with a socket thread"
+WAYS = {ALONE: "0", LENT: "1"}
 STORAGE = {"pending_memory": "256M", "lag_max": "1G", "apply_delay": "1s"}
 WINDOW = "2s"
+RIVALS = 3  # for the main thread's processor: it has a quarter of it
+KINDS = ("main", "sockets", "others")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,25 +44,45 @@ class Measured:
     cpu_us: dict[str, float]  # of an operation, by kind of thread
 
 
-def cpu_ns(pid: int) -> dict[int, tuple[str, int]]:
-    """Of each thread, its kind and the time that it has run."""
-    times = {}
+def tasks(pid: int) -> dict[int, str]:
+    """The process's threads, with their kinds."""
+    kinds = {}
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        try:
-            name = (task / "comm").read_text().strip()
-            ran = int((task / "schedstat").read_text().split()[0])
-        except OSError:
-            continue  # it has ended
-        kind = "main" if int(task.name) == pid else "sockets" if name == "sockets" else "others"
-        times[int(task.name)] = (kind, ran)
+        with contextlib.suppress(OSError):  # it has ended
+            sockets = (task / "comm").read_text().strip() == "sockets"
+            kinds[int(task.name)] = "main" if int(task.name) == pid else "sockets" if sockets else "others"
+    return kinds
+
+
+def cpu_ns(pid: int) -> dict[int, int]:
+    """For how long each thread has run."""
+    times = {}
+    for task in tasks(pid):
+        with contextlib.suppress(OSError):
+            times[task] = int(pathlib.Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
     return times
+
+
+@contextlib.contextmanager
+def busy(processor: int):
+    """Programs that compute there."""
+    programs = []
+    try:
+        for _ in range(RIVALS):
+            programs.append(subprocess.Popen(["taskset", "-c", str(processor), sys.executable, "-c", "while True: pass"]))
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 class Bench:
     def __init__(self, folder: pathlib.Path, *, short: bool):
         self.folder = folder
         self.volume_bytes, self.log_bytes = (256 * MIB, GIB) if short else (2 * GIB, 8 * GIB)
-        self.seconds, self.rounds = (0.7, 1) if short else (8.0, 5)
+        self.seconds, self.rounds = (0.7, 1) if short else (6.0, 5)
+        self.main_processor, self.other_processor = sorted(os.sched_getaffinity(0))[:2]
         self.measured: dict[tuple[str, str], list[Measured]] = collections.defaultdict(list)
 
     def measure(self):
@@ -64,12 +92,13 @@ class Bench:
             for at in range(self.rounds):
                 ways = list(WAYS)
                 for way in ways if at % 2 == 0 else reversed(ways):
+                    server.wait_applied(60)
                     server.daemon.stop(60)
                     server.daemon.configure_server(socket_threads=WAYS[way], socket_threads_load="0%")
                     server.daemon.start()
                     for load in LOADS:
-                        server.wait_applied(60)
                         self._measure(load, way, server)
+                        server.wait_applied(60)
 
     def _fill(self, target: Target):
         for write in (True, False):
@@ -79,38 +108,44 @@ class Bench:
                 raise servers.mariner.Failed(f"filling {target.url}: {run['failure']}")
 
     def _measure(self, load: Load, way: str, server: Mariner):
-        target = Target(server.url, server.pid)
+        for task, kind in tasks(server.pid).items():
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(task, {self.main_processor if kind == "main" else self.other_processor})
+        target = Target(server.url, server.pid, prefix=("taskset", "-c", str(self.other_processor)))
         region = self.volume_bytes // 2
-        run_iscsi(load, target, Limits(0, self.seconds / 4, region))  # in the steady state, and what is read is cached
-        before = cpu_ns(server.pid)
-        run = run_iscsi(load, target, Limits(0, self.seconds, region))
+        with busy(self.main_processor):
+            run_iscsi(load, target, Limits(0, self.seconds / 4, region))  # in the steady state, and what is read is cached
+            before = cpu_ns(server.pid)
+            run = run_iscsi(load, target, Limits(0, self.seconds, region))
+            after = cpu_ns(server.pid)
         if run["failure"]:
             raise servers.mariner.Failed(f"{load.what}, {way}: {run['failure']}")
-        cpu_us: dict[str, float] = collections.Counter()
-        for thread, (kind, ran) in cpu_ns(server.pid).items():
-            cpu_us[kind] += (ran - before.get(thread, (kind, 0))[1]) / 1e3 / run["operations"]
-        self.measured[load.id, way].append(Measured(run["rate"], dict(cpu_us)))
+        cpu_us = dict.fromkeys(KINDS, 0.0)
+        for task, kind in tasks(server.pid).items():
+            cpu_us[kind] += (after.get(task, 0) - before.get(task, 0)) / 1e3 / run["operations"]
+        self.measured[load.id, way].append(Measured(run["rate"], cpu_us))
         say(f"{load.what:<42} {way:<22} {run['rate']:>9.0f}/s, us of CPU: " +
-            ", ".join(f"{kind} {value:.1f}" for kind, value in sorted(cpu_us.items())))
+            ", ".join(f"{kind} {value:.1f}" for kind, value in cpu_us.items()))
 
     def records(self) -> list[dict]:
         records = []
         for load in LOADS:
+            ratios = [lent.rate / alone.rate for alone, lent in zip(self.measured[load.id, ALONE], self.measured[load.id, LENT])]
             for way in WAYS:
                 runs = self.measured[load.id, way]
-                record = {"load": load.id, "what": load.what, "way": way, "rate": statistics.median(run.rate for run in runs)}
-                for kind in ("main", "sockets", "others"):
-                    record[f"{kind}_us"] = statistics.median(run.cpu_us.get(kind, 0) for run in runs)
-                records.append(record)
+                records.append({"load": load.id, "what": load.what, "way": way, "rate": statistics.median(run.rate for run in runs),
+                                "ratio": statistics.median(ratios) if way == LENT else None,
+                                **{f"{kind}_us": statistics.median(run.cpu_us[kind] for run in runs) for kind in KINDS}})
         return records
 
     def table(self, records: list[dict], about: dict) -> str:
-        lines = header("", "rate here, per s", "main thread, µs", "socket thread, µs", "others, µs", "main thread's bound, per s")
+        lines = header("", "a second", "of it alone", "main thread, µs", "socket thread, µs", "others, µs")
         for record in records:
-            lines.append(line(f"{record['what']}, {record['way']}", number(record["rate"]), f"{record['main_us']:.1f}",
-                              f"{record['sockets_us']:.1f}", f"{record['others_us']:.1f}", number(1e6 / record["main_us"])))
-        notes = (f"Medians of {self.rounds} rounds, in turns. CPU time of the daemon's threads for one command (the kernel's own threads are charged to "
-                 "nobody). *Bound*: what the main thread could do if it ran all the time and nothing else was short; not measured.")
+            ratio = f"**{record['ratio']:.2f}×**" if record["ratio"] else ""
+            lines.append(line(f"{record['what']}, {record['way']}", number(record["rate"]), ratio, *(f"{record[f'{kind}_us']:.1f}" for kind in KINDS)))
+        notes = (f"The main thread has a quarter of a processor, which it shares with {RIVALS} programs that compute; the daemon's other threads and the "
+                 f"initiator have another one. Medians of {self.rounds} rounds, in turns; the ratio is of those within rounds. CPU time of the daemon's "
+                 "threads for one command; the kernel's own threads are charged to nobody.")
         return "\n".join([*lines, "", notes, "Measured on " + describe(about)])
 
 
@@ -119,6 +154,9 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="under a minute; shows that it works")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT, help="for 10 GiB of volume and log (default: %(default)s)")
     options = parser.parse_args()
+    if len(os.sched_getaffinity(0)) < 2:
+        say("two processors are needed: one for the main thread, one for the others")
+        return 1
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine(options.folder.resolve())
     with tempfile.TemporaryDirectory(prefix="threads-", dir=options.folder) as folder:

@@ -38,6 +38,7 @@ class Variant:
     block_bytes: int = 512
     chap: bool = False  # mutual
     digests: bool = False  # of headers and data, by digest_relay
+    lent: bool = False  # Mariner's sockets to threads
 
     def url(self, address: str, port: int, iqn: str, lun: int) -> str:
         who = f"{USER}%{SECRET}@" if self.chap else ""
@@ -46,7 +47,8 @@ class Variant:
 
 
 VARIANTS = {v.name: v for v in (Variant("plain"), Variant("chap", chap=True),
-                                Variant("digests", digests=True), Variant("4kn", block_bytes=4096))}
+                                Variant("digests", digests=True), Variant("4kn", block_bytes=4096),
+                                Variant("lent", lent=True))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +125,8 @@ class MarinerDisks:
         return name.lower().replace(".", "-")
 
     def __enter__(self):
+        if self.variant.lent:
+            self._daemon.configure_server(socket_threads="2", socket_threads_load="0%")
         self._daemon.start()
         if self.variant.digests:
             for address in ADDRESSES:

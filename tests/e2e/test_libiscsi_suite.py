@@ -1,5 +1,5 @@
 """All of libiscsi's conformance tests against Mariner's disks: plain, with mutual CHAP, with both digests, with
-4,096-byte blocks. Without --long the last three run a part of them."""
+4,096-byte blocks, with sockets that are lent to threads. Without --long all but the first run a part of them."""
 
 import shutil
 import struct

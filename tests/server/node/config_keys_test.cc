@@ -44,7 +44,7 @@ TEST(ConfigKeys, ValuesStandAsInTheFile) {
   EXPECT_EQ(value_of(config, "server.http"), "\"\"");
   EXPECT_EQ(value_of(config, "server.busy_poll"), "\"50us\"");
   EXPECT_EQ(value_of(config, "server.socket_threads"), "\"2\"");
-  EXPECT_EQ(value_of(config, "server.socket_threads_load"), "\"75%\"");
+  EXPECT_EQ(value_of(config, "server.socket_threads_load"), "\"90%\"");
   EXPECT_EQ(value_of(config, "auth.host1.secret_file"), "\"/etc/a \\\"b\\\"\"");
   EXPECT_EQ(value_of(config, "log.max_size"), "\"1536M\"");
   EXPECT_EQ(value_of(config, "log.compact_cpu"), "\"12.5%\"");

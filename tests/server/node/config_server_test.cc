@@ -63,7 +63,7 @@ TEST(ConfigServer, BusyPolling) {
 TEST(ConfigServer, SocketThreads) {
   const ServerConfig defaults = read("").config->server;
   EXPECT_EQ(defaults.socket_threads, std::nullopt);
-  EXPECT_EQ(defaults.socket_threads_load, 0.75);
+  EXPECT_EQ(defaults.socket_threads_load, 0.9);
   const ServerConfig set =
       read("[server]\nsocket_threads = '4'\nsocket_threads_load = '0%'\n").config->server;
   EXPECT_EQ(set.socket_threads, 4u);
