@@ -83,12 +83,16 @@ void Connection::received(std::size_t bytes) {
   now_ = env_.executor.monotonic_time();
   last_received_ = now_;
   pinged_.reset();
+  traffic_.bytes += bytes;
   receiver_.received(bytes, *this);
   if (has_output()) env_.host->output_ready();
 }
 
 void Connection::sent(std::size_t bytes) {
+  const std::size_t queued = sender_.queued_pdus();
   sender_.sent(bytes);
+  traffic_.bytes += bytes;
+  traffic_.pdus += queued - sender_.queued_pdus();
   if (session_) session_->output_drained();
   if (closing() || !receiver_.holds_back() || output_full()) return;
   now_ = env_.executor.monotonic_time();
@@ -208,6 +212,7 @@ bool Connection::on_basic_header(const Bhs& bhs) {
 bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) {
   // A reset, a reinstatement or an administrator may have ended us amid what was received.
   if (closing()) return false;
+  ++traffic_.pdus;
   arriving_ = {.bhs = bhs, .header = parse_common(bhs), .segment = {}, .kept = {}};
   task_ = {};
   dropped_ = false;

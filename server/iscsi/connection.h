@@ -67,6 +67,13 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // None after all: prepare()'s places are not written to any more.
   void received_nothing() { receiver_.received(0, *this); }
 
+  // What has been received and sent so far, and in how many PDUs.
+  struct Traffic {
+    std::uint64_t bytes = 0;
+    std::uint64_t pdus = 0;
+  };
+  [[nodiscard]] const Traffic& traffic() const { return traffic_; }
+
   // What is to be sent next; returns the number of places filled.
   [[nodiscard]] std::size_t pending(std::span<iovec> places) { return sender_.pending(places); }
   void sent(std::size_t bytes);
@@ -173,6 +180,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // Who is in his login, or only discovers, has one answer at a time: he may be anybody.
   bool one_at_a_time_ = true;
 
+  Traffic traffic_;
   MonotonicTime now_;
   MonotonicTime started_;  // the login, then the full feature phase
   MonotonicTime last_received_;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,8 @@ using boost::system::error_code;
 constexpr std::size_t kSendPlacesMax = 128;
 // Reads of one socket before others have their turn.
 constexpr int kReadsPerEvent = 4;
+// Over which their length is judged.
+constexpr std::uint64_t kPdusJudged = 128;
 
 bool would_block(int error_number) {
   return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
@@ -48,7 +51,8 @@ ConnectionSocket::ConnectionSocket(SocketOwner& owner, tcp::socket socket,
     : owner_(owner),
       socket_(std::move(socket)),
       protocol_(protocol_of(socket_)),
-      connection_(hosted_by(*this, std::move(environment))) {}
+      connection_(hosted_by(*this, std::move(environment))),
+      long_pdus_(owner.lent_pdu_bytes() == 0) {}
 
 bool ConnectionSocket::settle() {
   noted_ = false;
@@ -106,12 +110,12 @@ void ConnectionSocket::wait_to_read() {
     return;
   }
   if (std::exchange(waits_to_read_, true)) return;
-  socket_.async_wait(tcp::socket::wait_read,
-                     [self = shared_from_this(), generation = generation_](const error_code& error) {
-                       if (self->generation_ != generation) return;
-                       self->waits_to_read_ = false;
-                       if (!error) self->readable();
-                     });
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(),
+                                              generation = generation_](const error_code& error) {
+    if (self->generation_ != generation) return;
+    self->waits_to_read_ = false;
+    if (!error) self->readable();
+  });
 }
 
 void ConnectionSocket::readable() {
@@ -180,12 +184,12 @@ void ConnectionSocket::send() {
 
 void ConnectionSocket::wait_to_write() {
   waits_to_write_ = true;
-  socket_.async_wait(tcp::socket::wait_write,
-                     [self = shared_from_this(), generation = generation_](const error_code& error) {
-                       if (self->generation_ != generation) return;
-                       self->waits_to_write_ = false;
-                       if (!error && self->socket_.is_open()) self->output_ready();
-                     });
+  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this(),
+                                               generation = generation_](const error_code& error) {
+    if (self->generation_ != generation) return;
+    self->waits_to_write_ = false;
+    if (!error && self->socket_.is_open()) self->output_ready();
+  });
 }
 
 void ConnectionSocket::peer_closed() {
@@ -223,13 +227,26 @@ void ConnectionSocket::send_done(int error_number) {
 }
 
 void ConnectionSocket::lend_or_take_back() {
-  SocketThreads* const threads = active_ && !connection_.closing() ? owner_.lender() : nullptr;
+  judge_pdus();
+  const bool lendable = active_ && long_pdus_ && !connection_.closing();
+  SocketThreads* const threads = lendable ? owner_.lender() : nullptr;
   if (!loan_ && threads != nullptr) {
     lend(*threads);
   } else if (loan_ && threads == nullptr) {
     take_back();
   }
   comes_back_ = loan_ != nullptr && threads == nullptr;
+}
+
+void ConnectionSocket::judge_pdus() {
+  const Connection::Traffic& now = connection_.traffic();
+  const std::uint64_t pdus = now.pdus - judged_.pdus;
+  if (pdus < kPdusJudged) return;
+  const std::uint64_t bytes = (now.bytes - judged_.bytes) / pdus;
+  judged_ = now;
+  // Those in between stay where they are.
+  if (bytes >= owner_.lent_pdu_bytes()) long_pdus_ = true;
+  if (bytes < owner_.lent_pdu_bytes() / 2) long_pdus_ = false;
 }
 
 void ConnectionSocket::lend(SocketThreads& threads) {

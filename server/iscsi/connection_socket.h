@@ -25,6 +25,9 @@ class SocketOwner {
   virtual void note(std::shared_ptr<ConnectionSocket> socket) = 0;
   // Where sockets are to be lent to now; null: nowhere.
   [[nodiscard]] virtual SocketThreads* lender() const = 0;
+  // Only those whose PDUs have so many bytes on average: what a thread takes off the loop is the
+  // copying, and to ask it and to hear of it costs the loop as much as copying a little.
+  [[nodiscard]] virtual std::size_t lent_pdu_bytes() const = 0;
 };
 
 class ConnectionSocket final : private ConnectionHost,
@@ -54,6 +57,8 @@ class ConnectionSocket final : private ConnectionHost,
   void receive_done(std::size_t bytes, int error_number) override;
   void send_done(int error_number) override;
 
+  // Looks how long PDUs are, now and then.
+  void judge_pdus();
   // Lends the socket, or takes it back, as its owner wants it, if that can be done now.
   void lend_or_take_back();
   void lend(SocketThreads& threads);
@@ -75,6 +80,8 @@ class ConnectionSocket final : private ConnectionHost,
   std::unique_ptr<SocketLoan> loan_;  // null: the socket is with the loop
   int lent_fd_ = -1;
   bool active_ = false;         // something has come, and not too long ago
+  bool long_pdus_;              // worth lending for
+  Connection::Traffic judged_;  // so far
   bool heard_ = false;          // since the last tick
   bool comes_back_ = false;     // lent, and wanted back
   std::size_t send_bytes_ = 0;  // that the thread sends

@@ -116,6 +116,7 @@ class Portal::Impl final : public SocketOwner, public std::enable_shared_from_th
   [[nodiscard]] SocketThreads* lender() const override {
     return load_.on() ? threads_.get() : nullptr;
   }
+  [[nodiscard]] std::size_t lent_pdu_bytes() const override { return options_.lent_pdu_bytes; }
 
   void accept_from(std::size_t listener);
   bool accept_one(std::size_t listener);

@@ -36,9 +36,11 @@ struct PortalOptions {
   std::size_t connections_max = 2048;
   std::size_t login_connections_max = 256;
   // Threads that sockets are lent to while the executor's thread works for this share of the time
-  // or more (LoadSwitch); with 0 always. No threads: never.
+  // or more (LoadSwitch), if their PDUs have so many bytes on average; with 0 always, and all. No
+  // threads: never.
   std::size_t socket_threads = 0;
   double socket_threads_load = 0.9;
+  std::size_t lent_pdu_bytes = 16384;
 };
 
 class Portal {

@@ -3,8 +3,9 @@
 // What the bytes mean stays the loop's business, so nothing of it is shared or locked.
 //
 // A socket is lent for a time. The loop asks to receive, or to send, one call of each at a time;
-// a thread does it as soon as the socket can, and the loop hears of it by a post. Each thread has an epoll of its own, edge-triggered: to ask costs no system call but one that wakes a
-// thread that sleeps, and that only where the socket is known to be ready.
+// a thread does it as soon as the socket can, and the loop hears of it by a post. Each thread has
+// an epoll of its own, edge-triggered: to ask costs no system call but one that wakes a thread that
+// sleeps, and that only where the socket is known to be ready.
 //
 // Everything here belongs to the Executor's thread but SocketThread::run().
 #pragma once

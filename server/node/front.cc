@@ -17,7 +17,8 @@ constexpr std::uint16_t kLogoutSeconds = 2;
 // That the daemon may run on.
 std::size_t usable_processors() {
   cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::size_t>(CPU_COUNT(&set));
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    return static_cast<std::size_t>(CPU_COUNT(&set));
   return std::thread::hardware_concurrency();  // more than the set has room for
 }
 
@@ -37,6 +38,7 @@ iscsi::PortalOptions portal_options(const ServerConfig& server, std::uint32_t no
   options.socket_threads =
       server.socket_threads.value_or(default_socket_threads(usable_processors()));
   options.socket_threads_load = server.socket_threads_load;
+  if (server.socket_threads_load == 0) options.lent_pdu_bytes = 0;
   options.connections_max =
       std::max(options.connections_max, server.sessions_max + options.login_connections_max);
   return options;

@@ -58,6 +58,7 @@ class ConnectionSocketTest : public testing::Test, public SocketOwner {
     });
   }
   [[nodiscard]] SocketThreads* lender() const override { return lends_ ? threads_.get() : nullptr; }
+  [[nodiscard]] std::size_t lent_pdu_bytes() const override { return lent_pdu_bytes_; }
 
   void run_until(const std::function<bool()>& done) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -105,6 +106,7 @@ class ConnectionSocketTest : public testing::Test, public SocketOwner {
   [[nodiscard]] bool lent() const { return threads_->lent() == 1; }
 
   bool lends_ = false;
+  std::size_t lent_pdu_bytes_ = 0;
   int noted_ = 0;
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
@@ -204,6 +206,32 @@ TEST_F(ConnectionSocketTest, WhoIsSilentIsTakenBackAndLentAgain) {
       return !lent();
     });
   }
+}
+
+TEST_F(ConnectionSocketTest, WhoSaysLittleAtATimeStaysWithTheLoop) {
+  log_in();
+  lends_ = true;
+  lent_pdu_bytes_ = 16384;
+  std::uint32_t cmd_sn = 1;
+  const auto read = [&](std::uint16_t blocks, bool lent_then) {
+    for (int i = 0; i < 300; ++i) {
+      say(command_pdu({.itt = cmd_sn,
+                       .cmd_sn = cmd_sn,
+                       .expected_bytes = blocks * 512u,
+                       .flags = kFinal | kRead,
+                       .cdb = read10(0, blocks)}));
+      ++cmd_sn;
+      const auto replies = answers(1);
+      ASSERT_FALSE(HasFailure());
+      EXPECT_TRUE(replies[0].data == pattern(blocks * 512u));
+    }
+    run_until([&] { return lent() == lent_then; });
+  };
+  // It was lent for its login, when everybody was. The first 128 PDUs say what it is like.
+  read(8, false);
+  read(128, true);
+  read(40, true);  // half as long on average, 10 KiB
+  read(8, false);
 }
 
 TEST_F(ConnectionSocketTest, WhoClosesIsGone) {

@@ -24,6 +24,7 @@ class PortalTest : public testing::TestWithParam<std::size_t> {
   PortalTest() {
     options.socket_threads = GetParam();
     options.socket_threads_load = 0;
+    options.lent_pdu_bytes = 0;
     options.addresses = {{.address = "127.0.0.1:0"}};
     options.iscsi.closing_time_max = std::chrono::milliseconds(200);
   }
@@ -310,6 +311,7 @@ TEST(PortalLoadTest, SocketsAreLentWhileTheLoopHasMuchToDo) {
   PortalOptions options;
   options.addresses = {{.address = "127.0.0.1:0"}};
   options.socket_threads = 1;
+  options.lent_pdu_bytes = 0;
   double share = 0.5;
   std::chrono::nanoseconds busy{0};
   std::chrono::nanoseconds then = executor.monotonic_time();
