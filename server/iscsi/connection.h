@@ -63,6 +63,8 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   [[nodiscard]] bool wants_input() const;
   // Where the next bytes go, in order, at most two places.
   [[nodiscard]] std::size_t prepare(std::span<iovec> places) { return receiver_.prepare(places); }
+  // Fewer than these may as well wait for the rest.
+  [[nodiscard]] std::size_t awaited_bytes() const { return receiver_.awaited_bytes(); }
   void received(std::size_t bytes);
   // None after all: prepare()'s places are not written to any more.
   void received_nothing() { receiver_.received(0, *this); }

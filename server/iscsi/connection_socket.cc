@@ -106,7 +106,7 @@ void ConnectionSocket::wait_to_read() {
     if (loan_->receiving()) return;
     std::array<iovec, 2> places{};
     const std::size_t count = connection_.prepare(places);
-    if (count > 0) loan_->receive(std::span(places).first(count));
+    if (count > 0) loan_->receive(std::span(places).first(count), connection_.awaited_bytes());
     return;
   }
   if (std::exchange(waits_to_read_, true)) return;

@@ -11,6 +11,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,12 @@ class PduReceiver {
   // while PDUs are held back. To be followed by received() on the same thread, with 0 if nothing is
   // to come after all.
   [[nodiscard]] std::size_t prepare(std::span<iovec> places);
+
+  // How many bytes it takes until received() has more to do than to note them, as far as the last
+  // prepare() knew: what is left of a data segment that is received in place, or 1.
+  [[nodiscard]] std::size_t awaited_bytes() const {
+    return std::max<std::size_t>(direct_bytes_, 1);
+  }
 
   // `bytes` have been put there. Hands what is complete to `sink`.
   void received(std::size_t bytes, PduSink& sink);

@@ -44,7 +44,7 @@ class SocketThread : public std::enable_shared_from_this<SocketThread> {
   [[nodiscard]] std::size_t lent() const { return loans_.size(); }
 
   void end(SocketLoan& loan);
-  void receive(SocketLoan& loan, std::span<const iovec> places);
+  void receive(SocketLoan& loan, std::span<const iovec> places, std::size_t bytes_min);
   [[nodiscard]] bool take_back_receive(SocketLoan& loan);
   void send(SocketLoan& loan, std::span<const iovec> places);
 
@@ -64,7 +64,7 @@ class SocketThread : public std::enable_shared_from_this<SocketThread> {
     kDone,     // what was asked for; there may be more
     kDrained,  // likewise, and the socket was left empty (but for may_have_more_)
     kPart,     // some of it
-    kNotYet,   // the socket could not
+    kNotYet,   // the socket could not, or gave all it had, which is not enough
   };
 
   // On the thread itself.
@@ -156,11 +156,13 @@ void SocketThread::end(SocketLoan& loan) {
   loans_.erase(loan.id_);
 }
 
-void SocketThread::receive(SocketLoan& loan, std::span<const iovec> places) {
-  CHECK(!loan.receiving_ && !places.empty() && places.size() <= 2);
+void SocketThread::receive(SocketLoan& loan, std::span<const iovec> places, std::size_t bytes_min) {
+  CHECK(!loan.receiving_ && !places.empty() && places.size() <= 2 && bytes_min >= 1);
   loan.receiving_ = true;
   std::ranges::copy(places, loan.receive_places_);
   loan.receive_count_ = places.size();
+  loan.receive_min_ = bytes_min;
+  loan.received_ = 0;
   Lock lock(mutex_);
   loan.receive_asked_ = true;
   queue_if_ready(loan);
@@ -172,6 +174,11 @@ bool SocketThread::take_back_receive(SocketLoan& loan) {
   Lock lock(mutex_);
   idle_.wait(lock, [&] { return !loan.busy_; });
   if (!std::exchange(loan.receive_asked_, false)) return false;
+  if (loan.received_ > 0) {
+    done_.push_back({.id = loan.id_, .received = true, .bytes = loan.received_});
+    tell(lock);
+    return false;
+  }
   loan.receiving_ = false;
   return true;
 }
@@ -249,6 +256,7 @@ void SocketThread::look_after(SocketLoan& loan, Lock& lock) {
   const bool receives = loan.receive_asked_ && loan.readable_;
   Done sent{.id = loan.id_};
   Done received{.id = loan.id_, .received = true};
+  const std::size_t before = loan.received_;
   loan.busy_ = true;
   lock.unlock();
   const Call send = sends ? send_now(loan, sent) : Call::kNone;
@@ -258,7 +266,7 @@ void SocketThread::look_after(SocketLoan& loan, Lock& lock) {
   if (send == Call::kNotYet) loan.writable_ = false;
   // What comes later is an event.
   if (receive == Call::kDrained) loan.readable_ = loan.may_have_more_;
-  if (receive == Call::kNotYet) loan.readable_ = false;
+  if (receive == Call::kNotYet) loan.readable_ = loan.may_have_more_ && received.bytes > before;
   if (send == Call::kDone) {
     loan.send_asked_ = false;
     done_.push_back(sent);
@@ -278,14 +286,27 @@ SocketThread::Call SocketThread::receive_now(SocketLoan& loan, Done& done) {
   std::size_t room = 0;
   for (std::size_t i = 0; i < loan.receive_count_; ++i) room += loan.receive_places_[i].iov_len;
   const ssize_t bytes = ::recvmsg(loan.fd_, &message, MSG_DONTWAIT);
+  done.bytes = loan.received_;
   if (bytes < 0) {
     if (errno == EINTR) return Call::kPart;
     if (not_yet(errno)) return Call::kNotYet;
-    done.error_number = errno;
+    // What has come before an error is told first; the error is met again.
+    if (loan.received_ == 0) done.error_number = errno;
     return Call::kDone;
   }
-  done.bytes = static_cast<std::size_t>(bytes);
-  return done.bytes < room ? Call::kDrained : Call::kDone;
+  if (bytes == 0) return Call::kDone;
+  loan.received_ += static_cast<std::size_t>(bytes);
+  done.bytes = loan.received_;
+  const bool drained = static_cast<std::size_t>(bytes) < room;
+  if (loan.received_ >= loan.receive_min_) return drained ? Call::kDrained : Call::kDone;
+  for (auto left = static_cast<std::size_t>(bytes); left > 0;) {
+    iovec& place = loan.receive_places_[loan.receive_places_[0].iov_len == 0 ? 1 : 0];
+    const std::size_t part = std::min(left, place.iov_len);
+    place.iov_base = static_cast<std::byte*>(place.iov_base) + part;
+    place.iov_len -= part;
+    left -= part;
+  }
+  return drained ? Call::kNotYet : Call::kPart;
 }
 
 SocketThread::Call SocketThread::send_now(SocketLoan& loan, Done& done) {
@@ -343,7 +364,9 @@ void SocketThread::hear() {
 }
 
 SocketLoan::~SocketLoan() { thread_->end(*this); }
-void SocketLoan::receive(std::span<const iovec> places) { thread_->receive(*this, places); }
+void SocketLoan::receive(std::span<const iovec> places, std::size_t bytes_min) {
+  thread_->receive(*this, places, bytes_min);
+}
 bool SocketLoan::take_back_receive() { return thread_->take_back_receive(*this); }
 void SocketLoan::send(std::span<const iovec> places) { thread_->send(*this, places); }
 

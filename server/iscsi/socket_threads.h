@@ -45,12 +45,13 @@ class SocketLoan {
   SocketLoan(const SocketLoan&) = delete;
   SocketLoan& operator=(const SocketLoan&) = delete;
 
-  // One recvmsg() into `places` (at most two, not empty), whose memory is good until
-  // receive_done(). One at a time.
-  void receive(std::span<const iovec> places);
+  // Receives into `places` (at most two, not empty), in order, until there are `bytes_min` of them
+  // or the stream ends; what has come by then is told, if it is more than nothing. The memory is
+  // good until receive_done(). One at a time. Requires 1 <= bytes_min <= the room.
+  void receive(std::span<const iovec> places, std::size_t bytes_min);
   [[nodiscard]] bool receiving() const { return receiving_; }
-  // Nothing is to be received any more. False if something was already: the client will hear. Waits
-  // as the destructor does.
+  // Nothing is to be received any more. False if something was already: the client will hear of
+  // that, however little. Waits as the destructor does.
   [[nodiscard]] bool take_back_receive();
 
   // Sends all of `places`, however long that takes; their memory is good until send_done(). One at
@@ -73,6 +74,8 @@ class SocketLoan {
   // The loop's while nothing is asked for, then the thread's until it is done.
   iovec receive_places_[2] = {};
   std::size_t receive_count_ = 0;
+  std::size_t receive_min_ = 0;
+  std::size_t received_ = 0;  // of what is asked for
   std::vector<iovec> send_places_;
   std::size_t send_at_ = 0;  // the first of them that is not sent whole
 

@@ -22,7 +22,7 @@
 # Figures 4.13 to 4.17 and Table 4.3; as root, with FUSE and loop devices, two hours; installs PostgreSQL
 # and nbdfuse; --short: two minutes), flames (where the CPU time of both servers goes: flame graphs; takes perf; --before MARINERD for
 # another build beside), threads (what a command costs the daemon's main thread, with socket threads
-# and without; in eight minutes), tails (what both processors did while a write was slow; takes perf, as root, five minutes) or history (what keeping the past costs
+# and without; in five minutes), tails (what both processors did while a write was slow; takes perf, as root, five minutes) or history (what keeping the past costs
 # in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
 # what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with

@@ -76,6 +76,10 @@ class SocketThreadsTest : public testing::Test {
     }
     EXPECT_TRUE(done());
   }
+  static bool bytes_waiting(int fd) {
+    std::byte byte{};
+    return ::recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
+  }
   static iovec place(Bytes& bytes) { return {.iov_base = bytes.data(), .iov_len = bytes.size()}; }
 
   boost::asio::io_context context_{1};
@@ -96,7 +100,7 @@ TEST_F(SocketThreadsTest, ReceivesWhatComesBeforeAndAfterItIsAskedFor) {
   for (int round = 0; round < 200; ++round) {
     const Bytes sent = pattern(3 + static_cast<std::size_t>(round) % 100, round + 1);
     if (round % 2 == 0) pair.peer_sends(sent);
-    loan->receive(places);
+    loan->receive(places, 1);
     EXPECT_TRUE(loan->receiving());
     if (round % 2 == 1) pair.peer_sends(sent);
     run_until([&] { return heard.received.has_value(); });
@@ -122,13 +126,59 @@ TEST_F(SocketThreadsTest, ReceivesPartByPart) {
   Bytes got;
   while (got.size() < sent.size()) {
     const iovec to = place(part);
-    loan->receive({&to, 1});
+    loan->receive({&to, 1}, 1);
     run_until([&] { return heard.received.has_value(); });
     ASSERT_FALSE(HasFailure());
     const auto bytes = static_cast<std::ptrdiff_t>(*std::exchange(heard.received, std::nullopt));
     got.insert(got.end(), part.begin(), part.begin() + bytes);
   }
   EXPECT_EQ(got, sent);
+}
+
+TEST_F(SocketThreadsTest, ReceivesUntilItIsEnough) {
+  Pair pair;
+  Heard heard;
+  Bytes first(1000);
+  Bytes second(100);
+  const auto loan = threads_->lend(pair.ours(), heard);
+  const Bytes sent = pattern(1000);
+  for (int round = 0; round < 20; ++round) {
+    loan->receive(std::array{place(first), place(second)}, 1000);
+    for (std::size_t at = 0; at < 1000; at += 100) {
+      EXPECT_FALSE(heard.received);
+      pair.peer_sends(std::span(sent).subspan(at, 100));
+      context_.run_for(std::chrono::milliseconds(round == 0 ? 2 : 0));
+    }
+    run_until([&] { return heard.received.has_value(); });
+    EXPECT_EQ(std::exchange(heard.received, std::nullopt), 1000u);
+    EXPECT_EQ(first, sent);
+  }
+}
+
+TEST_F(SocketThreadsTest, WhatIsNotEnoughIsToldWhenTheStreamEndsOrItIsTakenBack) {
+  Pair pair;
+  Heard heard;
+  Bytes bytes(1000);
+  const iovec to = place(bytes);
+  const auto loan = threads_->lend(pair.ours(), heard);
+  loan->receive({&to, 1}, 1000);
+  pair.peer_sends(pattern(300));
+  // Until the thread has it.
+  run_until([&] {
+    return !loan->receiving() || (!bytes_waiting(pair.ours()) && !loan->take_back_receive());
+  });
+  run_until([&] { return heard.received.has_value(); });
+  EXPECT_EQ(std::exchange(heard.received, std::nullopt), 300u);
+  EXPECT_FALSE(loan->receiving());
+  loan->receive({&to, 1}, 1000);
+  pair.peer_sends(pattern(200));
+  pair.close_peer();
+  for (const std::size_t expected : {200u, 0u}) {
+    run_until([&] { return heard.received.has_value(); });
+    EXPECT_EQ(std::exchange(heard.received, std::nullopt), expected);
+    EXPECT_EQ(heard.receive_error, 0);
+    if (expected > 0) loan->receive({&to, 1}, 1000);
+  }
 }
 
 TEST_F(SocketThreadsTest, TheEndIsHeardOfBehindTheLastBytes) {
@@ -140,7 +190,7 @@ TEST_F(SocketThreadsTest, TheEndIsHeardOfBehindTheLastBytes) {
   pair.close_peer();
   const iovec to = place(bytes);
   for (const std::size_t expected : {10u, 0u, 0u}) {
-    loan->receive({&to, 1});
+    loan->receive({&to, 1}, 1);
     run_until([&] { return heard.received.has_value(); });
     EXPECT_EQ(std::exchange(heard.received, std::nullopt), expected);
     EXPECT_EQ(heard.receive_error, 0);
@@ -188,7 +238,7 @@ TEST_F(SocketThreadsTest, ReceivesWhileItCannotSend) {
   loan->send({&from, 1});
   const iovec to = place(bytes);
   for (int i = 0; i < 10; ++i) {
-    loan->receive({&to, 1});
+    loan->receive({&to, 1}, 1);
     pair.peer_sends(pattern(5));
     run_until([&] { return heard.received.has_value(); });
     EXPECT_EQ(std::exchange(heard.received, std::nullopt), 5u);
@@ -202,7 +252,7 @@ TEST_F(SocketThreadsTest, WhatWasAskedForCanBeTakenBack) {
   Bytes bytes(10);
   const auto loan = threads_->lend(pair.ours(), heard);
   const iovec to = place(bytes);
-  loan->receive({&to, 1});
+  loan->receive({&to, 1}, 1);
   ASSERT_TRUE(loan->take_back_receive());
   EXPECT_FALSE(loan->receiving());
   pair.peer_sends(pattern(5));
@@ -211,7 +261,7 @@ TEST_F(SocketThreadsTest, WhatWasAskedForCanBeTakenBack) {
   loan->send({&from, 1});
   run_until([&] { return heard.send_error.has_value(); });
   EXPECT_FALSE(heard.received);
-  loan->receive({&to, 1});
+  loan->receive({&to, 1}, 1);
   run_until([&] { return heard.received.has_value(); });
   EXPECT_EQ(heard.received, 5u);
 }
@@ -231,9 +281,9 @@ TEST_F(SocketThreadsTest, NothingIsHeardOfALoanThatHasEnded) {
   heard.on_receive = [&] { other_loan.reset(); };
   pair.peer_sends(pattern(5));
   other.peer_sends(pattern(5));
-  loan->receive({&to, 1});
+  loan->receive({&to, 1}, 1);
   const iovec other_to = place(other_bytes);
-  other_loan->receive({&other_to, 1});
+  other_loan->receive({&other_to, 1}, 1);
   run_until([&] { return heard.received || other_heard.received; });
   context_.run_for(std::chrono::milliseconds(20));
   EXPECT_NE(heard.received.has_value(), other_heard.received.has_value());
@@ -254,7 +304,7 @@ TEST_F(SocketThreadsTest, BusySocketsKeepNoOtherWaiting) {
     const auto again = [&, i] {
       const iovec to = place(bytes[i]);
       pairs[i].peer_sends(bytes[i]);
-      loans[i]->receive({&to, 1});
+      loans[i]->receive({&to, 1}, 1);
     };
     heard[i].on_receive = [&rounds, again] {
       ++rounds;
@@ -267,7 +317,7 @@ TEST_F(SocketThreadsTest, BusySocketsKeepNoOtherWaiting) {
   Bytes some(10);
   const auto loan = threads_->lend(quiet.ours(), quiet_heard);
   const iovec to = place(some);
-  loan->receive({&to, 1});
+  loan->receive({&to, 1}, 1);
   run_until([&] { return rounds > 1000; });
   quiet.peer_sends(pattern(5));
   run_until([&] { return quiet_heard.received.has_value(); });
