@@ -64,7 +64,8 @@ class SocketThread : public std::enable_shared_from_this<SocketThread> {
     kDone,     // what was asked for; there may be more
     kDrained,  // likewise, and the socket was left empty (but for may_have_more_)
     kPart,     // some of it
-    kNotYet,   // the socket could not, or gave all it had, which is not enough
+    kShort,    // some of it, and likewise
+    kNotYet,   // the socket could not
   };
 
   // On the thread itself.
@@ -256,7 +257,6 @@ void SocketThread::look_after(SocketLoan& loan, Lock& lock) {
   const bool receives = loan.receive_asked_ && loan.readable_;
   Done sent{.id = loan.id_};
   Done received{.id = loan.id_, .received = true};
-  const std::size_t before = loan.received_;
   loan.busy_ = true;
   lock.unlock();
   const Call send = sends ? send_now(loan, sent) : Call::kNone;
@@ -265,8 +265,8 @@ void SocketThread::look_after(SocketLoan& loan, Lock& lock) {
   loan.busy_ = false;
   if (send == Call::kNotYet) loan.writable_ = false;
   // What comes later is an event.
-  if (receive == Call::kDrained) loan.readable_ = loan.may_have_more_;
-  if (receive == Call::kNotYet) loan.readable_ = loan.may_have_more_ && received.bytes > before;
+  if (receive == Call::kDrained || receive == Call::kShort) loan.readable_ = loan.may_have_more_;
+  if (receive == Call::kNotYet) loan.readable_ = false;
   if (send == Call::kDone) {
     loan.send_asked_ = false;
     done_.push_back(sent);
@@ -306,7 +306,7 @@ SocketThread::Call SocketThread::receive_now(SocketLoan& loan, Done& done) {
     place.iov_len -= part;
     left -= part;
   }
-  return drained ? Call::kNotYet : Call::kPart;
+  return drained ? Call::kShort : Call::kPart;
 }
 
 SocketThread::Call SocketThread::send_now(SocketLoan& loan, Done& done) {
