@@ -33,12 +33,6 @@ tcp protocol_of(const tcp::socket& socket) {
   return socket.local_endpoint(ignored).protocol();
 }
 
-std::size_t bytes_of(std::span<const iovec> places) {
-  std::size_t bytes = 0;
-  for (const iovec& place : places) bytes += place.iov_len;
-  return bytes;
-}
-
 Connection::Environment hosted_by(ConnectionHost& host, Connection::Environment environment) {
   environment.host = &host;
   return environment;
@@ -127,7 +121,7 @@ void ConnectionSocket::readable() {
   output_ready();
 }
 
-// One recvmsg. False when there is no more to read for now.
+// One recvmsg. False when the socket is empty, or nothing is wanted of it.
 bool ConnectionSocket::read() {
   if (!connection_.wants_input()) return false;
   std::array<iovec, 2> places{};

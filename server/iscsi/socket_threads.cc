@@ -28,6 +28,21 @@ namespace {
 constexpr std::uint64_t kWakeId = 0;          // in an event: nobody's socket
 constexpr std::size_t kCallPlacesMax = 1024;  // of one system call (IOV_MAX)
 
+// Leaves out the first `bytes` of `places`; returns how many of them that uses up.
+std::size_t advance(std::span<iovec> places, std::size_t bytes) {
+  const auto leave_out = [](iovec& place, std::size_t part) {
+    place.iov_base = static_cast<std::byte*>(place.iov_base) + part;
+    place.iov_len -= part;
+  };
+  std::size_t used = 0;
+  for (; used < places.size() && bytes >= places[used].iov_len; ++used) {
+    bytes -= places[used].iov_len;
+    leave_out(places[used], places[used].iov_len);
+  }
+  if (bytes > 0) leave_out(places[used], bytes);
+  return used;
+}
+
 bool not_yet(int error_number) { return error_number == EAGAIN || error_number == EWOULDBLOCK; }
 
 }  // namespace
@@ -78,6 +93,8 @@ class SocketThread : public std::enable_shared_from_this<SocketThread> {
   void tell(Lock& lock);
 
   void hear();
+  // The thread for what `asked` says.
+  void ask(SocketLoan& loan, bool& asked);
   // Queues `loan` if there is something to do for it.
   void queue_if_ready(SocketLoan& loan);
   void wake(Lock& lock);
@@ -164,10 +181,7 @@ void SocketThread::receive(SocketLoan& loan, std::span<const iovec> places, std:
   loan.receive_count_ = places.size();
   loan.receive_min_ = bytes_min;
   loan.received_ = 0;
-  Lock lock(mutex_);
-  loan.receive_asked_ = true;
-  queue_if_ready(loan);
-  wake(lock);
+  ask(loan, loan.receive_asked_);
 }
 
 bool SocketThread::take_back_receive(SocketLoan& loan) {
@@ -189,8 +203,12 @@ void SocketThread::send(SocketLoan& loan, std::span<const iovec> places) {
   loan.sending_ = true;
   loan.send_places_.assign(places.begin(), places.end());
   loan.send_at_ = 0;
+  ask(loan, loan.send_asked_);
+}
+
+void SocketThread::ask(SocketLoan& loan, bool& asked) {
   Lock lock(mutex_);
-  loan.send_asked_ = true;
+  asked = true;
   queue_if_ready(loan);
   wake(lock);
 }
@@ -280,17 +298,17 @@ void SocketThread::look_after(SocketLoan& loan, Lock& lock) {
 }
 
 SocketThread::Call SocketThread::receive_now(SocketLoan& loan, Done& done) {
+  const std::span<iovec> places = std::span(loan.receive_places_).first(loan.receive_count_);
+  const std::size_t room = bytes_of(places);
   msghdr message{};
-  message.msg_iov = loan.receive_places_;
-  message.msg_iovlen = loan.receive_count_;
-  std::size_t room = 0;
-  for (std::size_t i = 0; i < loan.receive_count_; ++i) room += loan.receive_places_[i].iov_len;
+  message.msg_iov = places.data();
+  message.msg_iovlen = places.size();
   const ssize_t bytes = ::recvmsg(loan.fd_, &message, MSG_DONTWAIT);
   done.bytes = loan.received_;
   if (bytes < 0) {
     if (errno == EINTR) return Call::kPart;
     if (not_yet(errno)) return Call::kNotYet;
-    // What has come before an error is told first; the error is met again.
+    // What has come before is told first; the next call finds the connection at its end.
     if (loan.received_ == 0) done.error_number = errno;
     return Call::kDone;
   }
@@ -299,20 +317,15 @@ SocketThread::Call SocketThread::receive_now(SocketLoan& loan, Done& done) {
   done.bytes = loan.received_;
   const bool drained = static_cast<std::size_t>(bytes) < room;
   if (loan.received_ >= loan.receive_min_) return drained ? Call::kDrained : Call::kDone;
-  for (auto left = static_cast<std::size_t>(bytes); left > 0;) {
-    iovec& place = loan.receive_places_[loan.receive_places_[0].iov_len == 0 ? 1 : 0];
-    const std::size_t part = std::min(left, place.iov_len);
-    place.iov_base = static_cast<std::byte*>(place.iov_base) + part;
-    place.iov_len -= part;
-    left -= part;
-  }
+  advance(places, static_cast<std::size_t>(bytes));
   return drained ? Call::kShort : Call::kPart;
 }
 
 SocketThread::Call SocketThread::send_now(SocketLoan& loan, Done& done) {
+  const std::span<iovec> places = std::span(loan.send_places_).subspan(loan.send_at_);
   msghdr message{};
-  message.msg_iov = &loan.send_places_[loan.send_at_];
-  message.msg_iovlen = std::min(loan.send_places_.size() - loan.send_at_, kCallPlacesMax);
+  message.msg_iov = places.data();
+  message.msg_iovlen = std::min(places.size(), kCallPlacesMax);
   const ssize_t bytes = ::sendmsg(loan.fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (bytes < 0) {
     if (errno == EINTR) return Call::kPart;
@@ -320,14 +333,7 @@ SocketThread::Call SocketThread::send_now(SocketLoan& loan, Done& done) {
     done.error_number = errno;
     return Call::kDone;
   }
-  for (auto left = static_cast<std::size_t>(bytes); left > 0;) {
-    iovec& front = loan.send_places_[loan.send_at_];
-    const std::size_t part = std::min(left, front.iov_len);
-    front.iov_base = static_cast<std::byte*>(front.iov_base) + part;
-    front.iov_len -= part;
-    left -= part;
-    if (front.iov_len == 0) ++loan.send_at_;
-  }
+  loan.send_at_ += advance(places, static_cast<std::size_t>(bytes));
   return loan.send_at_ == loan.send_places_.size() ? Call::kDone : Call::kPart;
 }
 

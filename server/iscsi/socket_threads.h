@@ -26,6 +26,12 @@ namespace mariner::iscsi {
 
 class SocketThread;
 
+[[nodiscard]] inline std::size_t bytes_of(std::span<const iovec> places) {
+  std::size_t bytes = 0;
+  for (const iovec& place : places) bytes += place.iov_len;
+  return bytes;
+}
+
 // Hears of what was done for it, on the Executor's thread. It may ask again at once, and end loans.
 class SocketClient {
  public:

@@ -103,6 +103,19 @@ class ConnectionSocketTest : public testing::Test, public SocketOwner {
                   kOperationalToFull));
     EXPECT_EQ(answers(1).at(0).u16(36), 0);
   }
+  // The first 20 commands, whose answers are far more than fits on the way.
+  void ask_for_much() {
+    for (std::uint32_t itt = 1; itt <= 20; ++itt) {
+      say(command_pdu({.itt = itt,
+                       .cmd_sn = itt,
+                       .expected_bytes = 400 * 512,
+                       .flags = kFinal | kRead,
+                       .cdb = read10(0, 400)}));
+    }
+    write_all();
+    run_until([&] { return peer_.available() > 0; });
+    EXPECT_TRUE(lent());
+  }
   [[nodiscard]] bool lent() const { return threads_->lent() == 1; }
 
   bool lends_ = false;
@@ -251,16 +264,7 @@ TEST_F(ConnectionSocketTest, WhoClosesIsGone) {
 TEST_F(ConnectionSocketTest, WhoResetsIsGone) {
   log_in();
   lends_ = true;
-  for (std::uint32_t itt = 1; itt <= 20; ++itt) {
-    say(command_pdu({.itt = itt,
-                     .cmd_sn = itt,
-                     .expected_bytes = 400 * 512,
-                     .flags = kFinal | kRead,
-                     .cdb = read10(0, 400)}));
-  }
-  write_all();
-  run_until([&] { return peer_.available() > 0; });
-  EXPECT_TRUE(lent());
+  ask_for_much();
   peer_.set_option(boost::asio::socket_base::linger(true, 0));
   peer_.close();
   run_until([&] { return socket_ == nullptr; });
@@ -315,16 +319,7 @@ TEST_F(ConnectionSocketTest, LastWordsAreSaidByTheLoop) {
 TEST_F(ConnectionSocketTest, WhoTakesNothingIsCut) {
   log_in();
   lends_ = true;
-  for (std::uint32_t itt = 1; itt <= 20; ++itt) {
-    say(command_pdu({.itt = itt,
-                     .cmd_sn = itt,
-                     .expected_bytes = 400 * 512,
-                     .flags = kFinal | kRead,
-                     .cdb = read10(0, 400)}));
-  }
-  write_all();
-  run_until([&] { return peer_.available() > 0; });
-  EXPECT_TRUE(lent());
+  ask_for_much();
   socket_->connection().end(EndReason::kKicked, {});
   run_until([&] {
     if (socket_) socket_->tick();
