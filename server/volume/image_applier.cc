@@ -141,11 +141,13 @@ void ImageApplier::finish() {
   changes_.clear();
   to_capture_.clear();
   portion_ranges_.clear();
+  portion_written_ = {};
   std::exchange(done_, nullptr)(std::move(result_));
 }
 
 // Begins what can be begun, and ends the run when nothing is under way any more and nothing is to
-// be begun.
+// be begun. Of chunks that need no question one is got ahead, and the next when that is written:
+// whoever writes waits meanwhile.
 void ImageApplier::go_on() {
   if (std::exchange(going_on_, true)) return;
   for (bool again = true; again;) {
@@ -154,19 +156,19 @@ void ImageApplier::go_on() {
     if (stopping_) {
       if (looking_ == 0 && !resting_) ahead_.clear();
       if (!writing_ && ahead_.empty()) fail({ErrorCode::kAborted, kStopped});
-    } else if (may_begin_next()) {
-      begin_next();
-      again = true;
-    }
-    if (result_ && may_apply()) {
+    } else if (may_apply()) {
       Chunk next = std::move(ahead_.front());
       ahead_.pop_front();
       apply(std::move(next));
       again = true;
+    } else if (may_begin_next()) {
+      const bool ahead = writing_;
+      begin_next();
+      again = !ahead || ahead_.empty() || !ahead_.back().answered;
     }
   }
   going_on_ = false;
-  if (!writing_ && looking_ == 0 && (!result_ || ending_)) finish();
+  if (!writing_ && looking_ == 0 && not_heard_ == 0 && (!result_ || ending_)) finish();
 }
 
 // What comes behind a flush only if the run is going to go on.
@@ -254,7 +256,8 @@ std::optional<PendingTable::Run> ImageApplier::next_run() {
 ImageApplier::Chunk ImageApplier::gather() {
   Chunk chunk;
   const std::uint64_t blocks_max = std::min(kChunkBlocks, portion_left_);
-  while (chunk.runs.size() < kChunkRuns && chunk.blocks < blocks_max) {
+  const std::size_t runs_max = order_.empty() ? kChunkRuns : kOrderedChunkRuns;
+  while (chunk.runs.size() < runs_max && chunk.blocks < blocks_max) {
     std::optional<PendingTable::Run> run = next_run();
     if (!run) break;
     std::uint64_t& count = run->range.count.value;
@@ -396,6 +399,7 @@ void ImageApplier::write_chunk() {
         if (written) was_overwritten(*changes);
         changes->clear();  // memory is used again by the thread that it is freed on
         if (!written) return break_off_for_image(written.error());
+        portion_written_ = portion_written_ + BlockCount{chunk_.blocks};
         if (chunk_.ends_portion && !stopping_) return flush();
         writing_ = false;
         go_on();
@@ -417,7 +421,12 @@ void ImageApplier::flush() {
 
 void ImageApplier::flushed() {
   if (order_.empty()) portion_ranges_.push_back(BlockRange::between(Lbn{0}, chunk_.end));
-  flushed_(std::exchange(portion_ranges_, {}));
+  const std::vector<BlockRange> ranges = std::exchange(portion_ranges_, {});
+  ++not_heard_;
+  flushed_({ranges, std::exchange(portion_written_, {})}, [this] {
+    --not_heard_;
+    if (!writing_) go_on();
+  });
   ending_ = chunk_.is_last || (goes_on_ && !goes_on_());
   writing_ = false;
   go_on();

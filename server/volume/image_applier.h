@@ -54,6 +54,12 @@ class ImageApplier {
   explicit ImageApplier(Parts parts) : parts_(parts) {}
   ~ImageApplier();  // not running
 
+  struct Flushed {
+    // These parts of the table. Without an order it is one, from the beginning on, and the last
+    // time, before `done`, it ends above everything.
+    std::span<const BlockRange> ranges;
+    BlockCount written;  // zeros count as one block, whatever their length
+  };
   struct Job {
     // Must not change meanwhile, but that what was flushed may leave it.
     std::shared_ptr<const PendingTable> table;
@@ -62,9 +68,9 @@ class ImageApplier {
     std::span<const BlockRange> order{};
     // The page cache keeps nothing of what is written: for much that nobody is known to read soon.
     bool past_cache = false;
-    // These parts of the table are durable in the image. Without an order it is one, from the
-    // beginning on, and the last time, before `done`, it ends above everything.
-    UniqueFunction<void(std::span<const BlockRange>)> flushed;
+    // A portion is durable in the image. `done` waits until whoever hears of it has called `heard`,
+    // in the same turn or later.
+    UniqueFunction<void(const Flushed&, UniqueFunction<void()> heard)> flushed;
     // Asked after each but the last of that. False: the run ends here, with success. Asked before,
     // too: false: nothing is got ahead. Null: it never ends early.
     UniqueFunction<bool()> goes_on{};
@@ -93,7 +99,10 @@ class ImageApplier {
 
  private:
   static constexpr std::uint64_t kChunkBlocks = History::kBytesBlocksMax;
-  static constexpr std::size_t kChunkRuns = 1024;
+  // Who walks a table of what memory holds keeps hosts waiting for no longer than it takes to get
+  // so many runs together; and what has to be got out of the past is asked for many at a time.
+  static constexpr std::size_t kChunkRuns = 256;
+  static constexpr std::size_t kOrderedChunkRuns = 1024;
   // Beside the one that is written. Each is 8 MiB of what came out of the past.
   static constexpr std::size_t kChunksAheadMax = 3;
   static constexpr std::size_t kQuestionsMax = 2;  // at a time: one is read, one is looked up
@@ -153,7 +162,7 @@ class ImageApplier {
   std::span<const BlockRange> order_;          // empty: there is none
   bool past_cache_ = false;
   Begin begin_ = Begin::kFew;
-  UniqueFunction<void(std::span<const BlockRange>)> flushed_;
+  UniqueFunction<void(const Flushed&, UniqueFunction<void()>)> flushed_;
   UniqueFunction<bool()> goes_on_;
   UniqueFunction<bool(std::uint64_t)> may_fetch_;
   UniqueFunction<void(const Error&)> image_failed_;
@@ -179,6 +188,8 @@ class ImageApplier {
   std::vector<BlockRange> to_capture_;
   std::size_t next_to_capture_ = 0;
   std::vector<BlockRange> portion_ranges_;
+  BlockCount portion_written_;
+  std::size_t not_heard_ = 0;  // portions
 };
 
 }  // namespace mariner::volume

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,22 @@ struct LocalHistory::Reading {
   ReadDone done;
   Result<void> result;
   std::size_t waiting = 1;  // one for read() itself, so that nothing completes while it issues
+};
+
+// One locate(): what was asked for, and what the index has said of the first of that.
+struct LocalHistory::Looking {
+  std::vector<Lookup> lookups;
+  std::vector<std::vector<LocatedRun>> found{};
+  LocateDone done;
+
+  [[nodiscard]] std::vector<index::VersionLookup::Asked> next() const {
+    std::vector<index::VersionLookup::Asked> asked;
+    const std::size_t end = std::min(found.size() + kLookupsEachTurn, lookups.size());
+    for (std::size_t i = found.size(); i < end; ++i) {
+      asked.push_back({lookups[i].range, lookups[i].at});
+    }
+    return asked;
+  }
 };
 
 // An answer on its way, whose bytes are being read.
@@ -97,42 +114,50 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
     }
     return done(std::move(located));
   }
-  struct Looking {
-    std::vector<Lookup> lookups;
-    std::vector<index::VersionLookup::Asked> asked;
-    std::vector<std::vector<LocatedRun>> found;
-    LocateDone done;
-  };
-  auto looking = std::make_shared<Looking>(Looking{std::move(lookups), {}, {}, std::move(done)});
-  for (const Lookup& each : looking->lookups) looking->asked.push_back({each.range, each.at});
   ++in_flight_;
+  look(std::make_shared<Looking>(Looking{.lookups = std::move(lookups), .done = std::move(done)}));
+}
+
+// Some lookups a turn: each is a search in two trees, and hosts wait meanwhile.
+void LocalHistory::look(const std::shared_ptr<Looking>& looking) {
+  auto found = std::make_shared<std::vector<std::vector<LocatedRun>>>();
   parts_.index.consult(
-      [this, looking](const index::VersionLookup& lookup) {
-        looking->found = lookup.locate_each(looking->asked);
-        for (std::size_t i = 0; i < looking->asked.size(); ++i) {
-          const auto& [range, at] = looking->asked[i];
-          std::vector<LocatedRun>& found = looking->found[i];
-          if (at.value == 0) found = base_that_matters(lookup, range, std::move(found));
+      [this, looking, found](const index::VersionLookup& lookup) {
+        const std::vector<index::VersionLookup::Asked> asked = looking->next();
+        *found = lookup.locate_each(asked);
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+          const auto& [range, at] = asked[i];
+          std::vector<LocatedRun>& runs = (*found)[i];
+          if (at.value == 0) runs = base_that_matters(lookup, range, std::move(runs));
         }
       },
-      [this, looking](const Result<void>& looked) {
+      [this, looking, found](const Result<void>& looked) {
         if (!looked) {
           --in_flight_;
           return looking->done(looked.error());
         }
-        const auto fetching = std::make_shared<Fetching>();
-        fetching->located.newest = parts_.index.newest().sequence;
-        fetching->done = std::move(looking->done);
-        for (std::size_t i = 0; i < looking->found.size(); ++i) {
-          const Lookup& asked = looking->lookups[i];
-          for (const LocatedRun& run : looking->found[i]) {
-            if (asked.with_bytes) fetching->add(run, asked.at);
-            append(run, fetching->located.runs);
-          }
+        std::ranges::move(*found, std::back_inserter(looking->found));
+        if (looking->found.size() < looking->lookups.size()) {
+          return parts_.index.store().in_next_turn([this, looking] { look(looking); });
         }
-        fetching->allocate();
-        fetch(fetching);
+        fetch(*looking);
       });
+}
+
+// The bytes of what was found, where they are asked for.
+void LocalHistory::fetch(Looking& looking) {
+  const auto fetching = std::make_shared<Fetching>();
+  fetching->located.newest = parts_.index.newest().sequence;
+  fetching->done = std::move(looking.done);
+  for (std::size_t i = 0; i < looking.found.size(); ++i) {
+    const Lookup& asked = looking.lookups[i];
+    for (const LocatedRun& run : looking.found[i]) {
+      if (asked.with_bytes) fetching->add(run, asked.at);
+      append(run, fetching->located.runs);
+    }
+  }
+  fetching->allocate();
+  fetch(fetching);
 }
 
 // The base that whoever is about to overwrite `range` must not lose. What is being given up counts

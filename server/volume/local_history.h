@@ -32,8 +32,9 @@ class LocalHistory final : public History {
     const BaseMap& base;
   };
 
-  // Blocks whose versions are looked up in one turn.
+  // What is looked up in one turn: blocks of versions(), lookups of locate().
   static constexpr std::size_t kListedAtATime = 64;
+  static constexpr std::size_t kLookupsEachTurn = 32;
 
   explicit LocalHistory(Parts parts) : parts_(parts) {}
   ~LocalHistory() override;  // nothing may be in flight
@@ -65,8 +66,11 @@ class LocalHistory final : public History {
   void finished(const std::shared_ptr<Reading>& reading, const Result<void>& result);
   [[nodiscard]] logging::LogRead log_read_of(const index::LocatedRun& run,
                                              std::span<std::byte> to) const;
+  struct Looking;
   struct Fetching;
   void append(const index::LocatedRun& run, std::vector<PastRun>& out) const;
+  void look(const std::shared_ptr<Looking>& looking);
+  void fetch(Looking& looking);
   void fetch(const std::shared_ptr<Fetching>& fetching);
   void take(const std::shared_ptr<Fetching>& fetching, std::size_t i, const Result<void>& read);
   void took(const std::shared_ptr<Fetching>& fetching);

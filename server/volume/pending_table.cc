@@ -98,15 +98,16 @@ void PendingTable::put_each(std::span<const BlockRange> ranges, const PendingCon
   }
 }
 
-std::vector<Payload> PendingTable::erase_before(Lbn end) {
+std::vector<BlockRange> PendingTable::erase_before(Lbn end, std::size_t runs_max) {
   split_at(end);
-  std::vector<Payload> kept;
-  const auto last = runs_.lower_bound(end);
-  for (auto it = runs_.begin(); it != last; it = runs_.erase(it)) {
-    uncount(it->second);
-    if (it->second.content.payload) kept.push_back(std::move(it->second.content.payload));
+  std::vector<BlockRange> gone;
+  const auto first = runs_.begin();
+  auto last = first;
+  for (; last != runs_.end() && last->first < end && gone.size() < runs_max; ++last) {
+    gone.push_back({last->first, last->second.count});
   }
-  return kept;
+  erase(first, last);
+  return gone;
 }
 
 void PendingTable::erase(BlockRange range) {

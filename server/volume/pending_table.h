@@ -4,6 +4,7 @@
 // cost the logarithm of the number of runs.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory_resource>
@@ -52,9 +53,10 @@ class PendingTable {
   void visit(BlockRange range,
              const std::function<void(BlockRange, const PendingContent*)>& visitor) const;
 
-  // Forgets what is pending below `end`, or in `range`. The first says what memory its runs kept,
-  // for whoever lets go of that: it may be thousands of payloads.
-  std::vector<Payload> erase_before(Lbn end);
+  // Forgets the first `runs_max` runs of what is pending below `end`, and says where they were.
+  // Less than that: they were all.
+  std::vector<BlockRange> erase_before(Lbn end, std::size_t runs_max = SIZE_MAX);
+  // Forgets what is pending in `range`.
   void erase(BlockRange range);
   void erase_each(std::span<const BlockRange> ranges);
 

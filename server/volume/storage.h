@@ -47,7 +47,7 @@
 #include "server/volume/image_base.h"
 #include "server/volume/lag_governor.h"
 #include "server/volume/read_ahead.h"
-#include "server/volume/slow_release.h"
+#include "server/volume/slow_erase.h"
 #include "server/volume/spill.h"
 #include "server/volume/throttle.h"
 
@@ -199,9 +199,10 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     bool restores = false;
     bool missed = false;               // something in it is what catch_up() found
     std::optional<VersionTime> since;  // of the oldest write in it
-    // When it was frozen: `bytes`, and what it cost to apply.
+    // When it was frozen: `bytes`, and what it cost to apply; and what it still costs.
     std::uint64_t bytes_frozen = 0;
     std::uint64_t cost_frozen = 0;
+    std::uint64_t cost = 0;
   };
   // What does not count as lag: hosts go on writing meanwhile.
   struct Unhurried {
@@ -233,7 +234,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void move_to_backlog();
   void apply_table();
   void pace_applier();
-  void flushed(Lbn end);
+  void flushed(const ImageApplier::Flushed& portion, UniqueFunction<void()> heard);
   [[nodiscard]] bool fetches_on() const;
   void begin_portion(std::chrono::nanoseconds now);
   [[nodiscard]] std::chrono::nanoseconds portion_took(std::chrono::nanoseconds now) const;
@@ -309,9 +310,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   LagGovernor governor_;
   std::deque<replication::WriteMessage> prepared_;
   Table active_;
-  Table frozen_;     // its runs: null, or not empty; of nothing that has to be fetched
-  Backlog backlog_;  // of older tables
-  SlowRelease released_;
+  Table frozen_;       // its runs: null, or not empty; of nothing that has to be fetched
+  Backlog backlog_;    // of older tables
+  SlowErase leaving_;  // of tables that are, or were, frozen: what the image has
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;

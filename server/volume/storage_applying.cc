@@ -93,7 +93,7 @@ void Storage::freeze() {
   }
   frozen_ = std::move(table);
   frozen_.bytes_frozen = frozen_.bytes;
-  frozen_.cost_frozen = frozen_.runs->cost_bytes();
+  frozen_.cost_frozen = frozen_.cost = frozen_.runs->cost_bytes();
 }
 
 // (What stays counts as memory as it did: payloads of which a part has left are there in full.)
@@ -131,35 +131,45 @@ void Storage::pace_applier() {
 void Storage::apply_table() {
   portion_begun_ = executor_.monotonic_time();
   pace_applier();
-  applier_.start({.table = frozen_.runs,
-                  .flushed = [this](auto ranges) { flushed(ranges.front().end()); },
-                  .image_failed = [this](const Error& error) { tell_image_failed(error); },
-                  .done = [this](const Result<void>& result) { applied(result); }});
+  // After a run that failed, or was to rest.
+  leaving_.finish(*frozen_.runs);
+  frozen_.cost = frozen_.runs->cost_bytes();
+  applier_.start(
+      {.table = frozen_.runs,
+       .flushed = [this](const auto& portion, auto heard) { flushed(portion, std::move(heard)); },
+       .image_failed = [this](const Error& error) { tell_image_failed(error); },
+       .done = [this](const Result<void>& result) { applied(result); }});
 }
 
 // What was overwritten in the table leaves it in proportion. What was to be fetched for the same
-// blocks is older.
-void Storage::flushed(Lbn end) {
-  const std::uint64_t cost_before = frozen_.runs->cost_bytes();
+// blocks is older: the applier ends, and the table goes, when that has gone.
+void Storage::flushed(const ImageApplier::Flushed& portion, UniqueFunction<void()> heard) {
   const std::uint64_t bytes_before = frozen_.bytes;
-  for (Lbn next{0}; !backlog_.empty();) {
-    const BlockRange range = frozen_.runs->next_run(next).range;
-    if (range.empty() || range.first >= end) break;
-    next = std::min(range.end(), end);
-    backlog_.remove(BlockRange::between(range.first, next));
-    headway_.has(BlockRange::between(range.first, next));
-  }
-  released_.add(frozen_.runs->erase_before(end));
-  const std::uint64_t cost = frozen_.runs->cost_bytes();
+  // (Zeros that are written in pieces cost more than they did in the table.)
+  frozen_.cost -= std::min(frozen_.cost, portion.written.bytes());
   frozen_.bytes = static_cast<std::uint64_t>(static_cast<double>(frozen_.bytes_frozen) *
-                                             static_cast<double>(cost) /
+                                             static_cast<double>(frozen_.cost) /
                                              static_cast<double>(frozen_.cost_frozen));
   const std::chrono::nanoseconds now = executor_.monotonic_time();
   governor_.written({.lag_bytes = bytes_before - frozen_.bytes,
-                     .image_bytes = cost_before - cost,
+                     .image_bytes = portion.written.bytes(),
                      .took = now - std::exchange(portion_begun_, now)});
   pace_applier();
   update_grant();
+  const Lbn end = portion.ranges.front().end();
+  if (backlog_.empty()) {
+    leaving_.add({frozen_.runs, end});
+    heard();
+  } else {
+    leaving_.add({frozen_.runs, end,
+                  [this](std::span<const BlockRange> gone) {
+                    for (const BlockRange& range : gone) {
+                      backlog_.remove(range);
+                      headway_.has(range);
+                    }
+                  },
+                  std::move(heard)});
+  }
 }
 
 void Storage::applied(const Result<void>& result) {
@@ -204,7 +214,11 @@ void Storage::fetch_portions(std::span<const BlockRange> order) {
   applier_.start({.table = backlog_.first(),
                   .order = order,
                   .past_cache = !order.empty(),
-                  .flushed = [this](auto ranges) { fetched(ranges); },
+                  .flushed =
+                      [this](const auto& portion, auto heard) {
+                        fetched(portion.ranges);
+                        heard();
+                      },
                   .goes_on = [this] { return fetches_on(); },
                   .may_fetch = throttled(),
                   .image_failed = [this](const Error& error) { tell_image_failed(error); },

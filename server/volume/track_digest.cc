@@ -1,6 +1,7 @@
 #include "server/volume/track_digest.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "logging/oldest_records.h"
@@ -16,8 +17,29 @@ bool is_write(logging::RecordType type) {
          type == logging::RecordType::kRollback;
 }
 
+// A tenth of a millisecond's work. Whoever waits for this processor is let on it in between: where
+// a thread that makes no system call keeps it until the next tick, hosts would wait for 4 ms.
+constexpr std::size_t kSortedAtOnce = 4096;
+
+// Much of it is sorted already, when it comes from several tracks.
+void sort_in_pieces(std::vector<BlockRange>& ranges) {
+  const auto at = [&](std::size_t i) {
+    return ranges.begin() + static_cast<std::ptrdiff_t>(std::min(i, ranges.size()));
+  };
+  for (std::size_t i = 0; i < ranges.size(); i += kSortedAtOnce) {
+    std::sort(at(i), at(i + kSortedAtOnce));
+    std::this_thread::yield();
+  }
+  for (std::size_t sorted = kSortedAtOnce; sorted < ranges.size(); sorted *= 2) {
+    for (std::size_t i = 0; i + sorted < ranges.size(); i += 2 * sorted) {
+      std::inplace_merge(at(i), at(i + sorted), at(i + 2 * sorted));
+      std::this_thread::yield();
+    }
+  }
+}
+
 void sort_and_merge(std::vector<BlockRange>& ranges, std::uint64_t blocks_max) {
-  std::ranges::sort(ranges);
+  sort_in_pieces(ranges);
   std::size_t kept = 0;
   for (BlockRange range : ranges) {
     if (kept > 0 && range.first <= ranges[kept - 1].end()) {

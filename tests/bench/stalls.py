@@ -8,8 +8,8 @@ import re
 import flame
 
 HEAD = re.compile(r"^\s*(.+?)\s+(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):")
-PLUMBING = re.compile(r"EventLoop|Function|Executor|std::|boost::|operator|lambda|^main$|_start|__libc|^\?$")
-CHAIN = 3  # functions of ours that a label names, from the outermost in
+PLUMBING = re.compile(r"EventLoop|Function|Executor|IoRing::(reap|answered)|FileDisk::(\w+_answered|finish)|std::|boost::|operator|lambda|^main$|_start|__libc|^\?$")
+CHAIN = 6
 
 
 @dataclasses.dataclass(frozen=True)

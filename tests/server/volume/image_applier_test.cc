@@ -187,7 +187,11 @@ class ImageApplierAheadTest : public ::testing::Test {
     table_->put({{0}, {kChunks * kChunk}}, past);
     applier_.set_portion({kChunks * kChunk});
     applier_.start({.table = table_,
-                    .flushed = [this](auto) { ++flushes_; },
+                    .flushed =
+                        [this](const auto&, auto heard) {
+                          ++flushes_;
+                          heard();
+                        },
                     .done = [this](const Result<void>& result) { ended_ = result; }});
     executor_.run_ready();
   }

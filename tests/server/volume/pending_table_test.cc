@@ -76,14 +76,23 @@ TEST(PendingTable, ForgetsWhatLiesBelow) {
   PendingTable table;
   table.put({{10}, {10}}, memory(1, {10}));
   table.put({{30}, {10}}, memory(2, {10}));
-  const auto kept = table.erase_before(Lbn{35});
-  ASSERT_EQ(kept.size(), 2u) << "of what is forgotten in part, too";
-  EXPECT_EQ(kept[0].size(), 10u * kBlockBytes);
+  EXPECT_EQ(table.erase_before(Lbn{35}), (std::vector<BlockRange>{{{10}, {10}}, {{30}, {5}}}));
   EXPECT_EQ(table.next_run(Lbn{0}).range, (BlockRange{{35}, {5}}));
   EXPECT_EQ(table.next_run(Lbn{0}).content.offset, 5u * kBlockBytes);
   table.erase_before(Lbn{UINT64_MAX});
   EXPECT_TRUE(table.empty());
   EXPECT_EQ(table.cost_bytes(), 0u);
+}
+
+TEST(PendingTable, ForgetsSomeOfWhatLiesBelow) {
+  PendingTable table;
+  for (std::uint64_t block = 0; block < 50; block += 10) table.put({{block}, {5}}, {});
+  const auto forgotten = [&] { return table.erase_before(Lbn{42}, 2); };
+  EXPECT_EQ(forgotten(), (std::vector<BlockRange>{{{0}, {5}}, {{10}, {5}}}));
+  EXPECT_EQ(forgotten(), (std::vector<BlockRange>{{{20}, {5}}, {{30}, {5}}}));
+  EXPECT_EQ(forgotten(), (std::vector<BlockRange>{{{40}, {2}}}));
+  EXPECT_EQ(forgotten(), (std::vector<BlockRange>{}));
+  EXPECT_EQ(table.next_run(Lbn{0}).range, (BlockRange{{42}, {3}}));
 }
 
 TEST(PendingTable, APayloadCountsUntilAllOfItIsReplaced) {

@@ -1,0 +1,50 @@
+// Takes what is in the image out of tables of pending writes, some runs at a time: thousands of
+// them at once, with the payloads that go with them, keep hosts waiting for milliseconds.
+//
+// Owner's thread only. What is still to leave when this ends stays in its table.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+
+#include "proto/executor.h"
+#include "server/volume/pending_table.h"
+
+namespace mariner::volume {
+
+class SlowErase {
+ public:
+  static constexpr std::size_t kEachTurn = 64;  // runs
+
+  struct Job {
+    std::shared_ptr<PendingTable> table;  // it goes with this, if nobody else keeps it
+    Lbn end;                              // what lies below leaves
+    // These parts have just left, in address order. May be null.
+    UniqueFunction<void(std::span<const BlockRange>)> left{};
+    UniqueFunction<void()> done{};  // all has left; may be null
+  };
+
+  explicit SlowErase(Executor& executor) : executor_(executor) {}
+  ~SlowErase() { *alive_ = false; }
+  SlowErase(const SlowErase&) = delete;
+  SlowErase& operator=(const SlowErase&) = delete;
+
+  // kEachTurn runs in each turn from the next one on; behind what was added before.
+  void add(Job job);
+  // At once, whatever is to leave `table`: for who begins with it anew.
+  void finish(const PendingTable& table);
+
+ private:
+  void go_on();
+  void erase_some();
+  static bool erase(Job& job, std::size_t runs_max);
+
+  Executor& executor_;
+  std::deque<Job> jobs_;
+  bool goes_on_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::volume
