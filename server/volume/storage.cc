@@ -31,7 +31,7 @@ Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options,
       order_({parts.history, parts.worker, executor}),
       headway_(std::move(found.headway)) {
   CHECK(found.frontier <= found.last);
-  active_.runs = std::make_shared<PendingTable>();
+  active_.runs = std::make_shared<SplitTable>();
   active_.last = found.last;
   // What the image lacks is remembered as "what the history says now".
   if (found.restores) {
@@ -71,9 +71,9 @@ void Storage::put_history(std::span<const BlockRange> extents, SequenceNumber at
 void Storage::restore(std::span<const BlockRange> extents, SequenceNumber at) {
   if (extents.empty()) return;
   if (!restoring_) restoring_ = Unhurried{executor_.monotonic_time()};
-  const std::uint64_t before = active_.runs->history_bytes();
-  active_.runs->put_each(extents, content_as_of(at));
-  restoring_->bytes += active_.runs->history_bytes() - before;
+  const std::uint64_t before = active_.runs->past().cost_bytes();
+  active_.runs->put_past(extents, content_as_of(at));
+  restoring_->bytes += active_.runs->past().cost_bytes() - before;
   active_.restores = true;
 }
 
@@ -125,14 +125,18 @@ void Storage::committed(SequenceNumber settled) {
 }
 
 std::uint64_t Storage::memory_bytes() const {
-  return active_.runs->memory_bytes() + (frozen_.runs ? frozen_.runs->memory_bytes() : 0);
+  const auto of = [](const Table& table) {
+    return table.runs ? table.runs->memory()->memory_bytes() : 0;
+  };
+  return of(active_) + of(frozen_);
 }
 
 // Worth applying without waiting for more: what a rollback changed, half of what may be pending at
 // all, or, when somebody waits for the image to get on, a portion.
 bool Storage::large() const {
   if (active_.runs->empty()) return false;
-  return active_.restores || active_.runs->memory_bytes() >= options_.pending_memory_max / 2 ||
+  return active_.restores ||
+         active_.runs->memory()->memory_bytes() >= options_.pending_memory_max / 2 ||
          active_.bytes >= options_.lag_bytes_max / 2 ||
          (governor_.sustained() && active_.bytes >= governor_.portion_bytes());
 }

@@ -49,6 +49,7 @@
 #include "server/volume/read_ahead.h"
 #include "server/volume/slow_erase.h"
 #include "server/volume/spill.h"
+#include "server/volume/split_table.h"
 #include "server/volume/throttle.h"
 
 namespace mariner::volume {
@@ -192,14 +193,14 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
 
  private:
   struct Table {
-    std::shared_ptr<PendingTable> runs;
+    std::shared_ptr<SplitTable> runs;
     std::uint64_t bytes = 0;   // committed to it, overwritten ones included
-    std::uint64_t behind = 0;  // of them, those that memory did not hold
+    std::uint64_t behind = 0;  // of them, those that memory did not hold; once frozen, beside them
     SequenceNumber last;       // the newest write in it
     bool restores = false;
     bool missed = false;               // something in it is what catch_up() found
     std::optional<VersionTime> since;  // of the oldest write in it
-    // When it was frozen: `bytes`, and what it cost to apply; and what it still costs.
+    // When it was frozen: `bytes`, and what its memory cost to apply; and what that still costs.
     std::uint64_t bytes_frozen = 0;
     std::uint64_t cost_frozen = 0;
     std::uint64_t cost = 0;
@@ -232,6 +233,13 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool may_fetch_now();
   void freeze();
   void move_to_backlog();
+  void move_some();
+  // There is nothing beside that to be put into the image.
+  [[nodiscard]] bool only_moves() const {
+    return moving_ && (!frozen_.runs || frozen_.runs->memory()->empty());
+  }
+  void moved();
+  void image_has_table();
   void apply_table();
   void pace_applier();
   void flushed(const ImageApplier::Flushed& portion, UniqueFunction<void()> heard);
@@ -255,7 +263,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void apply_again();
   // But for what was missed, and what a rollback changed.
   [[nodiscard]] std::uint64_t waiting_bytes() const {
-    return active_.bytes + frozen_.bytes + backlog_.bytes();
+    return active_.bytes + frozen_.bytes + frozen_.behind + backlog_.bytes();
   }
   [[nodiscard]] bool nothing_pending() const {
     return active_.runs->empty() && !frozen_.runs && backlog_.empty();
@@ -310,9 +318,11 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   LagGovernor governor_;
   std::deque<replication::WriteMessage> prepared_;
   Table active_;
-  Table frozen_;       // its runs: null, or not empty; of nothing that has to be fetched
-  Backlog backlog_;    // of older tables
-  SlowErase leaving_;  // of tables that are, or were, frozen: what the image has
+  Table frozen_;         // its runs: null when there is none
+  bool moving_ = false;  // what it has of the past goes to the backlog, some runs in a turn
+  std::vector<UniqueFunction<void()>> heard_when_moved_;
+  Backlog backlog_;                 // of older tables
+  SlowErase leaving_;               // of tables that are, or were, frozen: what the image has
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;

@@ -13,6 +13,8 @@ namespace {
 constexpr int kRest = 3;
 constexpr double kBusyPerSecond = 200;  // operations
 
+constexpr std::size_t kMovedEachTurn = 64;  // runs
+
 }  // namespace
 
 void Storage::apply_later(std::chrono::nanoseconds delay) {
@@ -48,7 +50,8 @@ void Storage::go_on() {
   const bool fetch = may_fetch_now();
   if (wants_table() && !(fetch && std::exchange(fetches_next_, false))) {
     fetches_next_ = true;
-    if (!frozen_.runs) freeze();
+    if (!frozen_.runs && !moving_) freeze();
+    if (only_moves()) return;
     if (frozen_.runs) return apply_table();
     tell_durable();
     return go_on();
@@ -66,7 +69,7 @@ bool Storage::wants_table() const {
 // Whoever writes is to notice little of it when a node fetches what it missed: then that rests
 // after each portion.
 bool Storage::may_fetch_now() {
-  if (backlog_.empty() || order_.looking()) return false;
+  if (backlog_.empty() || moving_ || order_.looking()) return false;
   const std::chrono::nanoseconds now = executor_.monotonic_time();
   if (now >= fetch_again_) return true;
   if (!std::exchange(fetch_timer_set_, true)) {
@@ -81,44 +84,77 @@ bool Storage::may_fetch_now() {
 
 // What memory does not hold goes to the backlog.
 void Storage::freeze() {
+  CHECK(!moving_);
   due_ = false;
   ++frozen_count_;
-  if (active_.runs->history_bytes() > 0) move_to_backlog();
-  Table table = std::exchange(active_, Table{});
-  active_.runs = std::make_shared<PendingTable>();
-  active_.last = table.last;
-  if (table.runs->empty()) {
-    applied_ = table.last;
-    return;
+  frozen_ = std::exchange(active_, Table{});
+  active_.runs = std::make_shared<SplitTable>();
+  active_.last = frozen_.last;
+  const PendingTable& memory = *frozen_.runs->memory();
+  if (frozen_.runs->past().empty()) {
+    frozen_.behind = 0;  // overwritten since
+    frozen_.missed = frozen_.restores = false;
+  } else if (memory.empty()) {
+    frozen_.behind = frozen_.bytes;
   }
-  frozen_ = std::move(table);
+  frozen_.bytes -= frozen_.behind;
   frozen_.bytes_frozen = frozen_.bytes;
-  frozen_.cost_frozen = frozen_.cost = frozen_.runs->cost_bytes();
+  frozen_.cost_frozen = frozen_.cost = memory.cost_bytes();
+  if (!frozen_.runs->past().empty()) move_to_backlog();
+  if (memory.empty() && !moving_) image_has_table();
 }
 
 // (What stays counts as memory as it did: payloads of which a part has left are there in full.)
 void Storage::move_to_backlog() {
-  std::vector<BlockRange> moved;
-  if (backlog_.empty() && active_.runs->history_bytes() == active_.runs->cost_bytes()) {
-    active_.runs->visit({Lbn{0}, {headway_.through().value}},
-                        [&](BlockRange range, const PendingContent* content) {
-                          if (content != nullptr) headway_.lacks(range);
-                        });
-    backlog_.add_all(std::exchange(active_.runs, std::make_shared<PendingTable>()));
-    backlog_.added({active_.bytes, active_.missed, active_.restores, active_.since});
-    active_.bytes = 0;
-    return;
+  if (!backlog_.empty()) {
+    moving_ = true;
+    return executor_.in_next_turn([this, alive = alive_] {
+      if (*alive) move_some();
+    });
   }
-  active_.runs->visit({Lbn{0}, {UINT64_MAX}}, [&](BlockRange range, const PendingContent* content) {
-    if (content == nullptr || content->kind != PendingContent::Kind::kHistory) return;
-    backlog_.add(range, *content);
-    headway_.lacks(range);
-    moved.push_back(range);
-  });
-  for (const BlockRange& range : moved) active_.runs->erase(range);
-  const std::uint64_t bytes = active_.runs->empty() ? active_.bytes : active_.behind;
-  backlog_.added({bytes, active_.missed, active_.restores, active_.since});
-  active_.bytes -= bytes;
+  frozen_.runs->past().visit({Lbn{0}, {headway_.through().value}},
+                             [&](BlockRange range, const PendingContent* content) {
+                               if (content != nullptr) headway_.lacks(range);
+                             });
+  backlog_.add_all(frozen_.runs->take_past());
+  moved();
+}
+
+// It may be a great deal, and hosts wait meanwhile. The memory of the table is applied beside it.
+void Storage::move_some() {
+  Lbn next{0};
+  for (std::size_t i = 0; frozen_.runs && i < kMovedEachTurn; ++i) {
+    const PendingTable::Run run = frozen_.runs->past().next_run(next);
+    if (run.range.empty()) break;
+    backlog_.add(run.range, run.content);
+    headway_.lacks(run.range);
+    next = run.range.end();
+  }
+  if (frozen_.runs) frozen_.runs->forget_past_before(next);
+  if (frozen_.runs && !frozen_.runs->past().empty()) {
+    return executor_.in_next_turn([this, alive = alive_] {
+      if (*alive) move_some();
+    });
+  }
+  moving_ = false;
+  moved();
+  for (auto& heard : std::exchange(heard_when_moved_, {})) heard();
+  if (frozen_.runs && frozen_.runs->memory()->empty() && !starting_over_) {
+    image_has_table();
+    tell_durable();
+  }
+  go_on();
+}
+
+void Storage::moved() {
+  backlog_.added({frozen_.behind, frozen_.missed, frozen_.restores, frozen_.since});
+  frozen_.behind = 0;
+  frozen_.missed = frozen_.restores = false;
+}
+
+void Storage::image_has_table() {
+  applied_ = frozen_.last;
+  frozen_ = Table{};
 }
 
 // As much at a time as it takes to keep up, and no more.
@@ -132,17 +168,18 @@ void Storage::apply_table() {
   portion_begun_ = executor_.monotonic_time();
   pace_applier();
   // After a run that failed, or was to rest.
-  leaving_.finish(*frozen_.runs);
-  frozen_.cost = frozen_.runs->cost_bytes();
+  leaving_.finish(*frozen_.runs->memory());
+  frozen_.cost = frozen_.runs->memory()->cost_bytes();
   applier_.start(
-      {.table = frozen_.runs,
+      {.table = frozen_.runs->memory(),
        .flushed = [this](const auto& portion, auto heard) { flushed(portion, std::move(heard)); },
        .image_failed = [this](const Error& error) { tell_image_failed(error); },
        .done = [this](const Result<void>& result) { applied(result); }});
 }
 
 // What was overwritten in the table leaves it in proportion. What was to be fetched for the same
-// blocks is older: the applier ends, and the table goes, when that has gone.
+// blocks is older: the applier ends, and the table goes, when that has gone, and the backlog has
+// what was not in memory.
 void Storage::flushed(const ImageApplier::Flushed& portion, UniqueFunction<void()> heard) {
   const std::uint64_t bytes_before = frozen_.bytes;
   // (Zeros that are written in pieces cost more than they did in the table.)
@@ -157,19 +194,21 @@ void Storage::flushed(const ImageApplier::Flushed& portion, UniqueFunction<void(
   pace_applier();
   update_grant();
   const Lbn end = portion.ranges.front().end();
-  if (backlog_.empty()) {
-    leaving_.add({frozen_.runs, end});
-    heard();
-  } else {
-    leaving_.add({frozen_.runs, end,
-                  [this](std::span<const BlockRange> gone) {
-                    for (const BlockRange& range : gone) {
-                      backlog_.remove(range);
-                      headway_.has(range);
-                    }
-                  },
-                  std::move(heard)});
+  if (backlog_.empty() && !moving_) {
+    leaving_.add({frozen_.runs->memory(), end});
+    return heard();
   }
+  leaving_.add({frozen_.runs->memory(), end,
+                [this](std::span<const BlockRange> gone) {
+                  for (const BlockRange& range : gone) {
+                    backlog_.remove(range);
+                    headway_.has(range);
+                  }
+                },
+                [this, heard = std::move(heard)]() mutable {
+                  if (!moving_) return heard();
+                  heard_when_moved_.push_back(std::move(heard));
+                }});
 }
 
 void Storage::applied(const Result<void>& result) {
@@ -180,8 +219,7 @@ void Storage::applied(const Result<void>& result) {
     return apply_again();
   }
   told_unavailable_ = false;
-  applied_ = frozen_.last;
-  frozen_ = Table{};
+  image_has_table();
   tell_durable();
   if (!active_.runs->empty()) apply_later(options_.apply_delay);
   go_on();

@@ -65,7 +65,10 @@ replication::CatchUpProgress Storage::catch_up_progress() const {
 }
 
 std::uint64_t Storage::missed_left_bytes() const {
-  return backlog_.missed_bytes() + (active_.missed ? active_.runs->history_bytes() : 0);
+  const auto of = [](const Table& table) {
+    return table.runs && table.missed ? table.runs->past().cost_bytes() : 0;
+  };
+  return backlog_.missed_bytes() + of(active_) + of(frozen_);
 }
 
 Storage::RestoreProgress Storage::restore_progress() const {
@@ -86,11 +89,14 @@ void Storage::resume_restoring() {
 }
 
 std::uint64_t Storage::restoring_left_bytes() const {
-  return backlog_.restoring_bytes() + (active_.restores ? active_.runs->history_bytes() : 0);
+  const auto of = [](const Table& table) {
+    return table.runs && table.restores ? table.runs->past().cost_bytes() : 0;
+  };
+  return backlog_.restoring_bytes() + of(active_) + of(frozen_);
 }
 
 void Storage::tell_restored() {
-  if (!restoring_ || active_.restores || backlog_.restores()) return;
+  if (!restoring_ || active_.restores || frozen_.restores || backlog_.restores()) return;
   const RestoreProgress progress = restore_progress();
   restoring_.reset();
   if (events_.restored) events_.restored(progress);
@@ -98,7 +104,7 @@ void Storage::tell_restored() {
 
 void Storage::tell_fetched() {
   if (!missed_) return;
-  if (!active_.missed && !backlog_.missed()) missed_.reset();
+  if (!active_.missed && !frozen_.missed && !backlog_.missed()) missed_.reset();
   if (events_.fetched) events_.fetched(catch_up_progress());
 }
 
@@ -145,7 +151,13 @@ void Storage::start_over(UniqueFunction<void()> done) {
   remove_spill();
   forget();
   active_ = Table{};
-  active_.runs = std::make_shared<PendingTable>();
+  active_.runs = std::make_shared<SplitTable>();
+  if (frozen_.runs) {  // nothing of it goes to the new backlog
+    frozen_.runs->take_past();
+    frozen_.behind = 0;
+    frozen_.missed = frozen_.restores = false;
+    frozen_.since.reset();
+  }
   backlog_ = Backlog{};
   order_.stop();
   missed_.reset();

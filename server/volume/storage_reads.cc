@@ -19,8 +19,11 @@ struct Storage::ReadOperation {
 bool Storage::read_from_memory(BlockRange range, ReadDone& done) {
   for (const Table* table : {&active_, &frozen_}) {
     if (!table->runs) continue;
-    const PendingTable::Run run = table->runs->next_run(range.first);
-    if (run.range.empty() || run.range.first >= range.end()) continue;  // nothing of it here
+    const PendingTable::Run run = table->runs->memory()->next_run(range.first);
+    if (run.range.intersect(range).empty()) {
+      if (table->runs->has_past(range)) return false;
+      continue;  // nothing of it here
+    }
     if (run.content.kind == PendingContent::Kind::kMemory && !run.content.repeated &&
         run.range.contains(range)) {
       done(PayloadSlice{run.content.payload, run.content.offset, range.count.bytes()});

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "tests/server/volume/storage_fixture.h"
 
@@ -95,6 +99,81 @@ TEST_F(StorageTest, AFailureAmidAppliesTheRestAgain) {
   EXPECT_EQ(storage().durable(), SequenceNumber{kBlocks / 4});
   for (std::size_t i = writes; i < rig_->image_disk().writes().size(); ++i) {
     EXPECT_GE(rig_->image_disk().writes()[i].offset, kBlocks * kBlockBytes / 2) << "once is enough";
+  }
+}
+
+// With far more pending than memory holds: what moves to the backlog, and leaves, some runs in a
+// turn, is read in any of these turns, and written to.
+class StorageSomeInATurn : public StorageTest {
+ protected:
+  static constexpr std::uint64_t kVolume = 1024;
+
+  void make_seeded(unsigned seed) {
+    random_.seed(seed);
+    make({.seed = seed,
+          .blocks = kVolume,
+          .index_small = seed % 2 == 0,
+          .storage = {.pending_memory_max = (1 + seed % 8) * 16 * kBlockBytes,
+                      .apply_delay = std::chrono::microseconds(100),
+                      .portion_bytes_max = (1 + seed % 3) * 100 * kBlockBytes,
+                      .unordered_bytes_max = seed % 4 < 2 ? 0 : kVolume * kBlockBytes}});
+    rig_->worker().set_duration([this] { return std::chrono::microseconds(random_() % 500); });
+  }
+  void write_some(std::uint64_t tag) {
+    for (std::uint64_t i = random_() % 40; i > 0; --i) {
+      const std::uint64_t first = random_() % (kVolume - 4);
+      const std::uint64_t blocks = 1 + random_() % 4;
+      write(first, blocks, tag);
+      std::fill_n(model_.begin() + static_cast<std::ptrdiff_t>(first), blocks, tag);
+      ++begun_;
+    }
+    while (written_ < begun_) rig_->manual().turn();
+  }
+  // In as few turns as it takes.
+  std::uint64_t read(std::uint64_t block) {
+    std::optional<std::uint64_t> found;
+    storage().read({{block}, {1}}, [&](const Result<PayloadSlice>& read) {
+      found = ~0ull;
+      if (read) std::memcpy(&*found, read->bytes().data(), sizeof *found);
+    });
+    while (!found) {
+      if (rig_->manual().turn() == 0) rig_->manual().advance(std::chrono::microseconds(10));
+    }
+    return *found;
+  }
+
+  std::mt19937 random_;
+  std::vector<std::uint64_t> model_ = std::vector<std::uint64_t>(kVolume);
+  int begun_ = 0;
+};
+
+TEST_F(StorageSomeInATurn, IsReadAndWrittenMeanwhile) {
+  for (unsigned seed = 1; seed <= 24; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::ranges::fill(model_, 0);
+    written_ = begun_ = 0;
+    make_seeded(seed);
+    for (std::uint64_t round = 1; round <= 120; ++round) {
+      write_some(round);
+      for (std::uint64_t i = random_() % 4; i > 0; --i) {
+        const std::uint64_t block = random_() % kVolume;
+        ASSERT_EQ(read(block), model_[block]) << "block " << block << ", round " << round;
+      }
+      if (random_() % 3 == 0) rig_->manual().advance(std::chrono::microseconds(random_() % 1000));
+      if (random_() % 50 == 0) {
+        rig_->image_disk().fail_writes(1, test::FaultyDisk::Remains::kSomeSectors);
+      }
+      if (random_() % 60 == 0) {
+        rig_->crash();
+        rig_->start();
+      }
+    }
+    rig_->image_disk().fail_writes(0, test::FaultyDisk::Remains::kNothing);
+    drain();
+    for (std::uint64_t block = 0; block < kVolume; ++block) {
+      ASSERT_EQ(in_image(block), model_[block]) << "block " << block;
+    }
+    rig_.reset();
   }
 }
 
