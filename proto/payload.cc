@@ -1,6 +1,8 @@
 // Memory for payloads comes from the C library's aligned allocator, or from huge pages if it is a
 // large one, through a small cache of recently freed buffers per thread and size class, because 4
-// KiB payloads come and go with every command. The cache is bounded (kCachedBytesMax per thread).
+// KiB payloads come and go with every command. So do the controls, which count who keeps them:
+// thousands that are freed at once are thousands of small pieces for the allocator to join and to
+// divide again. The caches are bounded (kCachedBytesMax and kCachedControlsMax per thread).
 #include "proto/payload.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ namespace {
 constexpr std::size_t kClassCount = 10;      // 4 KiB << 0 ... 4 KiB << 9 (2 MiB)
 constexpr std::size_t kHugeClassesFrom = 4;  // 64 KiB: smaller ones, long-lived, would pin slabs
 constexpr std::size_t kCachedBytesMax = 64u << 20;
+constexpr std::size_t kCachedControlsMax = kCachedBytesMax / kBlockBytes;
 
 std::atomic<std::uint64_t> g_total_bytes{0};
 
@@ -80,12 +83,42 @@ void free_bytes(std::byte* p, std::size_t capacity) noexcept {
 
 }  // namespace
 
+struct Payload::ControlCache {
+  std::vector<Control*> free;
+  bool alive = true;
+  ~ControlCache() {
+    alive = false;
+    for (Control* control : free) delete control;
+  }
+};
+
+thread_local Payload::ControlCache Payload::t_controls;
+
+Payload::Control* Payload::new_control() {
+  std::vector<Control*>& free = t_controls.free;
+  if (!t_controls.alive || free.empty()) return new Control;
+  Control* const control = free.back();
+  free.pop_back();
+  control->references.store(1, std::memory_order_relaxed);
+  return control;
+}
+
+void Payload::free_control(Control* control) noexcept {
+  if (!t_controls.alive || t_controls.free.size() == kCachedControlsMax) {
+    delete control;
+    return;
+  }
+  control->first_crc.reset();
+  control->other_crcs = std::vector<std::optional<std::uint32_t>>();  // with its memory
+  t_controls.free.push_back(control);
+}
+
 Payload Payload::allocate(std::size_t bytes) {
   const std::size_t blocks = (bytes + kBlockBytes - 1) >> kBlockShift;
   // Sizes up to 2 MiB are rounded up to a power of two so that the cache can serve them again.
   const std::size_t rounded =
       blocks <= (1u << (kClassCount - 1)) ? std::bit_ceil(blocks == 0 ? 1 : blocks) : blocks;
-  auto* control = new Control;
+  Control* const control = new_control();
   control->size = bytes;
   control->capacity = rounded << kBlockShift;
   control->data = allocate_bytes(control->capacity);
@@ -109,15 +142,22 @@ Payload Payload::copy_of(std::span<const std::byte> bytes) {
 
 void Payload::set_block_crc(std::size_t index, std::uint32_t crc) {
   CHECK(index < size() / kBlockBytes);
-  auto& crcs = control_->block_crcs;
-  if (crcs.empty()) crcs.resize(size() / kBlockBytes);
-  crcs[index] = crc;
+  if (index == 0) {
+    control_->first_crc = crc;
+    return;
+  }
+  auto& crcs = control_->other_crcs;
+  if (crcs.empty()) crcs.resize(size() / kBlockBytes - 1);
+  crcs[index - 1] = crc;
 }
 
 void Payload::forget_block_crcs(std::size_t first, std::size_t last) {
   if (control_ == nullptr) return;
-  auto& crcs = control_->block_crcs;
-  for (std::size_t i = first; i < std::min(last, crcs.size()); ++i) crcs[i].reset();
+  if (first == 0 && last > 0) control_->first_crc.reset();
+  auto& crcs = control_->other_crcs;
+  for (std::size_t i = std::max<std::size_t>(first, 1); i < std::min(last, crcs.size() + 1); ++i) {
+    crcs[i - 1].reset();
+  }
 }
 
 std::uint64_t Payload::total_bytes() noexcept {
@@ -127,7 +167,7 @@ std::uint64_t Payload::total_bytes() noexcept {
 void Payload::destroy(Control* control) noexcept {
   g_total_bytes.fetch_sub(control->capacity, std::memory_order_relaxed);
   free_bytes(control->data, control->capacity);
-  delete control;
+  free_control(control);
 }
 
 }  // namespace mariner

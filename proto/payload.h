@@ -62,8 +62,10 @@ class Payload {
 
   // The CRC32C of block `index` (of the kBlockBytes from index * kBlockBytes on), if it is known.
   [[nodiscard]] std::optional<std::uint32_t> block_crc(std::size_t index) const {
-    if (control_ == nullptr || index >= control_->block_crcs.size()) return std::nullopt;
-    return control_->block_crcs[index];
+    if (control_ == nullptr) return std::nullopt;
+    if (index == 0) return control_->first_crc;
+    if (index > control_->other_crcs.size()) return std::nullopt;
+    return control_->other_crcs[index - 1];
   }
   // `crc` is that of block `index`, which is whole and has its final bytes. By whoever fills the
   // payload, before it is handed on.
@@ -71,6 +73,9 @@ class Payload {
   // Blocks [first, last) have other bytes, or may have: their CRCs are not known any more. By
   // whoever fills the payload, too.
   void forget_block_crcs(std::size_t first, std::size_t last);
+
+  // It is about to be kept or let go, like many others: where each is counted is far from the last.
+  void prefetch() const noexcept { __builtin_prefetch(control_, 1); }
 
   // Bytes held by all payloads of this process, for limits and metrics.
   [[nodiscard]] static std::uint64_t total_bytes() noexcept;
@@ -81,7 +86,8 @@ class Payload {
     std::size_t size = 0;
     std::size_t capacity = 0;
     std::byte* data = nullptr;
-    std::vector<std::optional<std::uint32_t>> block_crcs;  // empty: none is known
+    std::optional<std::uint32_t> first_crc;                // apart: most payloads are of one block
+    std::vector<std::optional<std::uint32_t>> other_crcs;  // from block 1 on; empty: none is known
   };
 
   void retain() noexcept {
@@ -94,6 +100,11 @@ class Payload {
     control_ = nullptr;
   }
   static void destroy(Control* control) noexcept;
+
+  struct ControlCache;  // of those that are free
+  static thread_local ControlCache t_controls;
+  static Control* new_control();
+  static void free_control(Control* control) noexcept;
 
   Control* control_ = nullptr;
 };

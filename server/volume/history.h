@@ -63,9 +63,9 @@ class History {
     bool with_bytes = false;
   };
   struct Located {
-    // Of one lookup after the other, each in order and without gaps. All of one moment.
+    // Of one lookup after the other, each in order and without gaps, and of one moment.
     std::vector<PastRun> runs;
-    // The newest write that the history had then.
+    // The newest write that the history had at the last of these moments.
     SequenceNumber newest;
   };
   using LocateDone = UniqueFunction<void(Result<Located>)>;

@@ -397,6 +397,7 @@ void ImageApplier::write_chunk() {
       },
       [this, changes](const Result<void>& written) {
         if (written) was_overwritten(*changes);
+        for (const ImageChange& change : *changes) change.payload.prefetch();
         changes->clear();  // memory is used again by the thread that it is freed on
         if (!written) return break_off_for_image(written.error());
         portion_written_ = portion_written_ + BlockCount{chunk_.blocks};

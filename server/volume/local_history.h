@@ -1,10 +1,10 @@
 // The past of a volume whose log and indexes are in this process.
 //
-// A lookup is a computation over the index (StoredIndex::consult); what it finds is used in the
-// same turn, so that an answer is of the moment in which it arrives; of one with bytes, that is
-// when the first of them are read, and what the log moves from then on is sought again. Nothing is
-// copied on the way, and no answer ends early. Owner's thread only; the owner keeps it alive while
-// anything is in flight.
+// A lookup is a computation over the index (StoredIndex::consult). Of many, some are made in a
+// turn, and each answer is of the moment of its turn; a single one is used in the turn in which it
+// is made. Bytes are read when all is looked up, and what the log has moved since is sought again.
+// Nothing is copied on the way, and no answer ends early. Owner's thread only; the owner keeps it
+// alive while anything is in flight.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class LocalHistory final : public History {
 
   // What is looked up in one turn: blocks of versions(), lookups of locate().
   static constexpr std::size_t kListedAtATime = 64;
-  static constexpr std::size_t kLookupsEachTurn = 32;
+  static constexpr std::size_t kLookupsEachTurn = 16;
 
   explicit LocalHistory(Parts parts) : parts_(parts) {}
   ~LocalHistory() override;  // nothing may be in flight

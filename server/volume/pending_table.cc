@@ -105,6 +105,7 @@ std::vector<BlockRange> PendingTable::erase_before(Lbn end, std::size_t runs_max
   auto last = first;
   for (; last != runs_.end() && last->first < end && gone.size() < runs_max; ++last) {
     gone.push_back({last->first, last->second.count});
+    last->second.content.payload.prefetch();
   }
   erase(first, last);
   return gone;
@@ -149,6 +150,7 @@ void PendingTable::visit(
 
 PendingTable::Run PendingTable::next_run(Lbn from) const {
   auto it = runs_.upper_bound(from);
+  if (it != runs_.end()) it->second.content.payload.prefetch();  // whoever walks comes to it next
   if (it != runs_.begin() && std::prev(it)->first + std::prev(it)->second.count > from) {
     --it;
     const BlockCount skip = from - it->first;

@@ -119,7 +119,7 @@ class Reclaimer {
   [[nodiscard]] bool idle() const { return !done_; }
 
  private:
-  static constexpr std::size_t kRangesPerTurn = 256;
+  static constexpr std::size_t kRangesPerTurn = 64;
   static constexpr std::uint64_t kBlocksPerTurn = 512;
   static constexpr std::uint64_t kZeroedBlocksPerTurn = 65536;
   static constexpr std::uint64_t kMovedBlocksAtOnce = 128;

@@ -22,6 +22,17 @@ void SlowErase::finish(const PendingTable& table) {
   }
 }
 
+// Jobs of a table follow one another.
+std::uint64_t SlowErase::memory_bytes_beside(const PendingTable* table) const {
+  std::uint64_t bytes = 0;
+  const PendingTable* last = table;
+  for (const Job& job : jobs_) {
+    if (job.table.get() != last && job.table.get() != table) bytes += job.table->memory_bytes();
+    last = job.table.get();
+  }
+  return bytes;
+}
+
 void SlowErase::go_on() {
   executor_.in_next_turn([this, alive = alive_] {
     if (*alive) erase_some();
@@ -30,7 +41,7 @@ void SlowErase::go_on() {
 
 void SlowErase::erase_some() {
   UniqueFunction<void()> done;
-  if (!jobs_.empty() && erase(jobs_.front(), kEachTurn)) {
+  if (!jobs_.empty() && erase(jobs_.front(), runs_of_a_turn(jobs_.front().table->size()))) {
     done = std::move(jobs_.front().done);
     jobs_.pop_front();
   }

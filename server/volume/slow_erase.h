@@ -4,7 +4,9 @@
 // Owner's thread only. What is still to leave when this ends stays in its table.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <span>
@@ -16,7 +18,11 @@ namespace mariner::volume {
 
 class SlowErase {
  public:
-  static constexpr std::size_t kEachTurn = 64;  // runs
+  // Of so many runs some leave in a turn: more of many, so that they never become more and more.
+  static constexpr std::size_t kEachTurn = 16;
+  [[nodiscard]] static constexpr std::size_t runs_of_a_turn(std::size_t runs) {
+    return std::max(kEachTurn, runs / 512);
+  }
 
   struct Job {
     std::shared_ptr<PendingTable> table;  // it goes with this, if nobody else keeps it
@@ -31,10 +37,12 @@ class SlowErase {
   SlowErase(const SlowErase&) = delete;
   SlowErase& operator=(const SlowErase&) = delete;
 
-  // kEachTurn runs in each turn from the next one on; behind what was added before.
+  // runs_of_a_turn() in each turn from the next one on; behind what was added before.
   void add(Job job);
   // At once, whatever is to leave `table`: for who begins with it anew.
   void finish(const PendingTable& table);
+  // What tables other than `table` still keep (PendingTable::memory_bytes()).
+  [[nodiscard]] std::uint64_t memory_bytes_beside(const PendingTable* table) const;
 
  private:
   void go_on();

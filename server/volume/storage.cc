@@ -128,7 +128,8 @@ std::uint64_t Storage::memory_bytes() const {
   const auto of = [](const Table& table) {
     return table.runs ? table.runs->memory()->memory_bytes() : 0;
   };
-  return of(active_) + of(frozen_);
+  const PendingTable* const frozen = frozen_.runs ? frozen_.runs->memory().get() : nullptr;
+  return of(active_) + of(frozen_) + leaving_.memory_bytes_beside(frozen);
 }
 
 // Worth applying without waiting for more: what a rollback changed, half of what may be pending at

@@ -233,6 +233,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool may_fetch_now();
   void freeze();
   void move_to_backlog();
+  void move_later();
   void move_some();
   // There is nothing beside that to be put into the image.
   [[nodiscard]] bool only_moves() const {

@@ -13,8 +13,6 @@ namespace {
 constexpr int kRest = 3;
 constexpr double kBusyPerSecond = 200;  // operations
 
-constexpr std::size_t kMovedEachTurn = 64;  // runs
-
 }  // namespace
 
 void Storage::apply_later(std::chrono::nanoseconds delay) {
@@ -108,9 +106,8 @@ void Storage::freeze() {
 void Storage::move_to_backlog() {
   if (!backlog_.empty()) {
     moving_ = true;
-    return executor_.in_next_turn([this, alive = alive_] {
-      if (*alive) move_some();
-    });
+    backlog_.added({0, frozen_.missed, frozen_.restores, frozen_.since});
+    return move_later();
   }
   frozen_.runs->past().visit({Lbn{0}, {headway_.through().value}},
                              [&](BlockRange range, const PendingContent* content) {
@@ -120,29 +117,40 @@ void Storage::move_to_backlog() {
   moved();
 }
 
-// It may be a great deal, and hosts wait meanwhile. The memory of the table is applied beside it.
+void Storage::move_later() {
+  executor_.in_next_turn([this, alive = alive_] {
+    if (*alive) move_some();
+  });
+}
+
+// It may be a great deal, and hosts wait meanwhile. The memory of the table is applied beside it;
+// where there is none (any more, with nobody who waits to be heard), that was the table.
 void Storage::move_some() {
-  Lbn next{0};
-  for (std::size_t i = 0; frozen_.runs && i < kMovedEachTurn; ++i) {
-    const PendingTable::Run run = frozen_.runs->past().next_run(next);
-    if (run.range.empty()) break;
-    backlog_.add(run.range, run.content);
-    headway_.lacks(run.range);
-    next = run.range.end();
-  }
-  if (frozen_.runs) frozen_.runs->forget_past_before(next);
-  if (frozen_.runs && !frozen_.runs->past().empty()) {
-    return executor_.in_next_turn([this, alive = alive_] {
-      if (*alive) move_some();
-    });
+  if (frozen_.runs && !stopped_) {
+    const PendingTable& past = frozen_.runs->past();
+    Lbn next{0};
+    for (std::size_t i = SlowErase::runs_of_a_turn(past.size()); i > 0; --i) {
+      const PendingTable::Run run = past.next_run(next);
+      if (run.range.empty()) break;
+      backlog_.add(run.range, run.content);
+      headway_.lacks(run.range);
+      next = run.range.end();
+    }
+    frozen_.runs->forget_past_before(next);
+    if (!past.empty()) return move_later();
   }
   moving_ = false;
-  moved();
-  for (auto& heard : std::exchange(heard_when_moved_, {})) heard();
-  if (frozen_.runs && frozen_.runs->memory()->empty() && !starting_over_) {
-    image_has_table();
-    tell_durable();
+  if (!stopped_) {
+    moved();
+    const bool was_all =
+        frozen_.runs && frozen_.runs->memory()->empty() && !applier_.running() && !starting_over_;
+    if (was_all) {
+      image_has_table();
+      tell_durable();
+      if (!active_.runs->empty()) apply_later(options_.apply_delay);
+    }
   }
+  for (auto& heard : std::exchange(heard_when_moved_, {})) heard();
   go_on();
 }
 
@@ -169,7 +177,7 @@ void Storage::apply_table() {
   pace_applier();
   // After a run that failed, or was to rest.
   leaving_.finish(*frozen_.runs->memory());
-  frozen_.cost = frozen_.runs->memory()->cost_bytes();
+  frozen_.cost = std::min(frozen_.cost, frozen_.runs->memory()->cost_bytes());
   applier_.start(
       {.table = frozen_.runs->memory(),
        .flushed = [this](const auto& portion, auto heard) { flushed(portion, std::move(heard)); },

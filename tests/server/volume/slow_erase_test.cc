@@ -97,6 +97,27 @@ TEST_F(SlowEraseTest, FinishesATableAtOnce) {
   EXPECT_TRUE(other->empty());
 }
 
+TEST_F(SlowEraseTest, OfManyMoreLeaveInATurn) {
+  const auto table = table_of(64 * 512);
+  leaving_->add({table, Lbn{UINT64_MAX}});
+  EXPECT_EQ(left_in_turns(*table).front(), 64u);
+  leaving_->finish(*table);
+}
+
+TEST_F(SlowEraseTest, SaysWhatTablesStillKeep) {
+  const auto first = table_of(3);
+  const auto second = table_of(5);
+  EXPECT_EQ(leaving_->memory_bytes_beside(nullptr), 0u);
+  leaving_->add({first, Lbn{10}});
+  leaving_->add({first, Lbn{30}});
+  leaving_->add({second, Lbn{UINT64_MAX}});
+  EXPECT_EQ(leaving_->memory_bytes_beside(nullptr), 8 * kBlockBytes);
+  EXPECT_EQ(leaving_->memory_bytes_beside(second.get()), 3 * kBlockBytes);
+  EXPECT_EQ(leaving_->memory_bytes_beside(first.get()), 5 * kBlockBytes);
+  executor_.run_until_idle();
+  EXPECT_EQ(leaving_->memory_bytes_beside(nullptr), 0u);
+}
+
 TEST_F(SlowEraseTest, WhatIsStillToLeaveStaysWhenItEnds) {
   const auto table = table_of(3 * kPiece);
   leaving_->add({table, Lbn{UINT64_MAX}, {}, [] { FAIL(); }});

@@ -96,6 +96,7 @@ TEST_F(StorageApplyingTest, WhoRestsAsksNothingAndWritesNothing) {
 // A rollback of blocks 1 to 5, at #20.
 class StorageRestoringTest : public StorageApplyingTest {
  protected:
+  using StorageApplyingTest::StorageApplyingTest;
   ~StorageRestoringTest() override {
     stored_->close();
     while (!history_.locates.empty()) {
@@ -163,6 +164,111 @@ TEST_F(StorageRestoringTest, TheOrderOfTheOneBeforeIsNotTakenForTheNext) {
   answer_writes({9, 8, 7, 11, 10});
   EXPECT_EQ(answer_each(), (std::vector<std::uint64_t>{3, 2, 1, 5, 4}));
   EXPECT_EQ(durable_, SequenceNumber{30});
+}
+
+// Tables of which the past takes many turns to get to the backlog, while that is looked up.
+class StorageMovingTest : public StorageRestoringTest {
+ protected:
+  static constexpr std::uint64_t kMany = 100;  // runs
+
+  StorageMovingTest() : StorageRestoringTest(256) {
+    make({.frontier = {5}, .last = {5}}, {.unordered_bytes_max = 0});
+    roll_back();
+    commit_change(21, {{{10}, {1}}});  // (it waits for no more)
+    EXPECT_EQ(left_blocks(), 6u);
+  }
+  void prepare_change(std::uint64_t at, std::vector<BlockRange> changed) {
+    replication::WriteMessage message;
+    message.stamp.sequence = {at};
+    message.write.kind = replication::WriteKind::kRollback;
+    message.write.target = {3};
+    message.write.changed = std::make_shared<const std::vector<BlockRange>>(std::move(changed));
+    stored_->storage().prepare(message);
+  }
+  void commit_change(std::uint64_t at, std::vector<BlockRange> changed) {
+    prepare_change(at, std::move(changed));
+    stored_->storage().commit(SequenceNumber{at});
+  }
+  void turns(int count) {
+    for (int turn = 0; turn < count; ++turn) executor_.turn();
+  }
+  static std::vector<BlockRange> many() {
+    std::vector<BlockRange> all;
+    for (std::uint64_t i = 0; i < kMany; ++i) all.push_back({{20 + 2 * i}, {1}});
+    return all;
+  }
+  std::uint64_t left_blocks() const {
+    return stored_->storage().restore_progress().left_bytes / kBlockBytes;
+  }
+  char in_image(std::uint64_t block) {
+    return text_of(disk_.bytes({block * kBlockBytes, kBlockBytes}))[0];
+  }
+  // Until nothing more is asked.
+  void answer_all() {
+    for (int i = 0; i < 100'000 && !(history_.locates.empty() && executor_.idle()); ++i) {
+      if (history_.locates.empty()) {
+        executor_.advance(std::chrono::milliseconds(10));
+        continue;
+      }
+      AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+      History::Located found;
+      for (const History::Lookup& lookup : asked.lookups) {
+        found.runs.push_back(run(lookup.range, Source::kLog, 'p'));
+      }
+      asked.done(std::move(found));
+      executor_.run_ready();
+    }
+  }
+};
+
+TEST_F(StorageMovingTest, TheNextTableIsOfThePastAlone) {
+  stored_->storage().prepare(test::letter_write(22, {{0}, {1}}, 'n'));
+  commit_change(23, many());
+  turns(3);
+  commit_change(24, {{{0}, {1}}});
+  for (int i = 0; i < 100; ++i) {
+    executor_.turn();
+    ASSERT_EQ(left_blocks(), 7 + kMany) << "in turn " << i;
+    ASSERT_EQ(durable_, SequenceNumber{0});
+  }
+  EXPECT_EQ(in_image(0), 'n');
+  answer_all();
+  EXPECT_EQ(durable_, SequenceNumber{24});
+  EXPECT_EQ(image(), "pppppp");
+  for (const BlockRange& range : many()) EXPECT_EQ(in_image(range.first.value), 'p');
+}
+
+TEST_F(StorageMovingTest, WhatIsWrittenMeanwhileIsAppliedThen) {
+  commit_change(23, many());
+  turns(2);
+  write(24, {{0}, {1}}, 'n');
+  executor_.advance(std::chrono::seconds(5));
+  EXPECT_EQ(in_image(0), 'n') << "though the backlog is still being looked up";
+  EXPECT_EQ(left_blocks(), 6 + kMany);
+}
+
+TEST_F(StorageMovingTest, WhoStopsDoesNotWaitForAllOfIt) {
+  write(22, {{0}, {1}}, 'n');
+  commit_change(23, many());
+  turns(2);
+  stored_->storage().stop();
+  answer_all();
+  EXPECT_TRUE(stored_->storage().idle());
+  EXPECT_EQ(durable_, SequenceNumber{0});
+}
+
+TEST_F(StorageMovingTest, WhoStartsOverForgetsIt) {
+  write(22, {{0}, {1}}, 'n');
+  commit_change(23, many());
+  turns(2);
+  bool empty = false;
+  stored_->storage().start_over([&] { empty = true; });
+  answer_all();
+  EXPECT_TRUE(empty);
+  EXPECT_EQ(image(), "000000");
+  EXPECT_FALSE(stored_->storage().restoring());
+  EXPECT_EQ(stored_->storage().lag_bytes(), 0u);
+  EXPECT_EQ(durable_, SequenceNumber{0});
 }
 
 TEST_F(StorageRestoringTest, HoldsUpNobodyWhoWrites) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -112,22 +113,42 @@ class StorageSomeInATurn : public StorageTest {
     random_.seed(seed);
     make({.seed = seed,
           .blocks = kVolume,
+          .index_delay_max = std::chrono::microseconds(seed % 5 * 300),
           .index_small = seed % 2 == 0,
           .storage = {.pending_memory_max = (1 + seed % 8) * 16 * kBlockBytes,
                       .apply_delay = std::chrono::microseconds(100),
                       .portion_bytes_max = (1 + seed % 3) * 100 * kBlockBytes,
                       .unordered_bytes_max = seed % 4 < 2 ? 0 : kVolume * kBlockBytes}});
-    rig_->worker().set_duration([this] { return std::chrono::microseconds(random_() % 500); });
+    const std::uint64_t longest = std::array{1u, 50u, 500u}[seed % 3];
+    rig_->worker().set_duration(
+        [this, longest] { return std::chrono::microseconds(random_() % longest); });
   }
   void write_some(std::uint64_t tag) {
-    for (std::uint64_t i = random_() % 40; i > 0; --i) {
+    for (std::uint64_t i = random_() % 100; i > 0; --i) {
       const std::uint64_t first = random_() % (kVolume - 4);
       const std::uint64_t blocks = 1 + random_() % 4;
       write(first, blocks, tag);
       std::fill_n(model_.begin() + static_cast<std::ptrdiff_t>(first), blocks, tag);
       ++begun_;
     }
-    while (written_ < begun_) rig_->manual().turn();
+    for (int turn = 0; turn < 100'000 && written_ < begun_; ++turn) {
+      if (rig_->manual().turn() == 0) rig_->manual().advance(std::chrono::microseconds(10));
+    }
+    ASSERT_EQ(written_, begun_);
+  }
+  void remember() { remembered_ = {rig_->volume().logged().index().newest().sequence, model_}; }
+  void roll_back() {
+    bool done = false;
+    rig_->volume().live().rollback({remembered_.sequence, {}},
+                                   [&](const Result<replication::Stamp>& r) {
+                                     EXPECT_TRUE(r) << r.error().message;
+                                     done = true;
+                                   });
+    for (int turn = 0; turn < 100'000 && !done; ++turn) {
+      if (rig_->manual().turn() == 0) rig_->manual().advance(std::chrono::microseconds(10));
+    }
+    ASSERT_TRUE(done);
+    model_ = remembered_.model;
   }
   // In as few turns as it takes.
   std::uint64_t read(std::uint64_t block) {
@@ -142,19 +163,29 @@ class StorageSomeInATurn : public StorageTest {
     return *found;
   }
 
+  struct Remembered {
+    SequenceNumber sequence;
+    std::vector<std::uint64_t> model = std::vector<std::uint64_t>(kVolume);
+  };
+
   std::mt19937 random_;
   std::vector<std::uint64_t> model_ = std::vector<std::uint64_t>(kVolume);
+  Remembered remembered_;
   int begun_ = 0;
 };
 
-TEST_F(StorageSomeInATurn, IsReadAndWrittenMeanwhile) {
-  for (unsigned seed = 1; seed <= 24; ++seed) {
+TEST_F(StorageSomeInATurn, IsReadWrittenAndRolledBackMeanwhile) {
+  for (unsigned seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::ranges::fill(model_, 0);
+    remembered_ = {};
     written_ = begun_ = 0;
     make_seeded(seed);
-    for (std::uint64_t round = 1; round <= 120; ++round) {
-      write_some(round);
+    for (std::uint64_t round = 1; round <= 30; ++round) {
+      if (random_() % 4 != 0) write_some(round);
+      if (random_() % 12 == 0) remember();
+      if (random_() % 3 == 0) roll_back();
+      if (HasFatalFailure()) return;
       for (std::uint64_t i = random_() % 4; i > 0; --i) {
         const std::uint64_t block = random_() % kVolume;
         ASSERT_EQ(read(block), model_[block]) << "block " << block << ", round " << round;

@@ -39,8 +39,9 @@ class StoredVolumeTest : public ::testing::Test {
   using Source = PastRun::Source;
   static constexpr std::uint64_t kBlocks = 16;
 
-  StoredVolumeTest() {
-    const std::vector<std::byte> bytes(kBlocks * kBlockBytes, std::byte{'i'});
+  explicit StoredVolumeTest(std::uint64_t blocks = kBlocks)
+      : disk_(executor_, {.size_bytes = blocks * kBlockBytes}) {
+    const std::vector<std::byte> bytes(blocks * kBlockBytes, std::byte{'i'});
     disk_.overwrite(0, bytes);
   }
   ~StoredVolumeTest() override {
@@ -104,7 +105,7 @@ class StoredVolumeTest : public ::testing::Test {
   }
 
   test::ManualExecutor executor_;
-  test::FaultyDisk disk_{executor_, {.size_bytes = kBlocks * kBlockBytes}};
+  test::FaultyDisk disk_;
   test::InlineWorker worker_{executor_};
   AskedHistory history_;
   BaseMap base_{false};
