@@ -2,7 +2,8 @@
 // large one, through a small cache of recently freed buffers per thread and size class, because 4
 // KiB payloads come and go with every command. So do the controls, which count who keeps them:
 // thousands that are freed at once are thousands of small pieces for the allocator to join and to
-// divide again. The caches are bounded (kCachedBytesMax and kCachedControlsMax per thread).
+// divide again. The caches are bounded (kCachedBytesMax and kCachedControlsMax per thread); sizes
+// that are not used any more make room for those that are.
 #include "proto/payload.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::size_t kClassCount = 10;      // 4 KiB << 0 ... 4 KiB << 9 (2 MiB)
 constexpr std::size_t kHugeClassesFrom = 4;  // 64 KiB: smaller ones, long-lived, would pin slabs
-constexpr std::size_t kCachedBytesMax = 64u << 20;
+constexpr std::size_t kCachedBytesMax = 128u << 20;
 constexpr std::size_t kCachedControlsMax = kCachedBytesMax / kBlockBytes;
 
 std::atomic<std::uint64_t> g_total_bytes{0};
@@ -70,8 +71,27 @@ std::byte* allocate_bytes(std::size_t capacity) {
   return p;
 }
 
+// As long as another class has more than this one.
+void make_room(std::size_t size_class, std::size_t capacity) noexcept {
+  while (t_cache.cached_bytes + capacity > kCachedBytesMax) {
+    const auto bytes_of = [](std::size_t i) {
+      return t_cache.free[i].size() * (std::size_t{kBlockBytes} << i);
+    };
+    std::size_t most = size_class;
+    for (std::size_t i = 0; i < kClassCount; ++i) {
+      if (bytes_of(i) > bytes_of(most)) most = i;
+    }
+    if (most == size_class) return;
+    const std::size_t freed = std::size_t{kBlockBytes} << most;
+    free_memory(most, t_cache.free[most].back(), freed);
+    t_cache.free[most].pop_back();
+    t_cache.cached_bytes -= freed;
+  }
+}
+
 void free_bytes(std::byte* p, std::size_t capacity) noexcept {
   const std::size_t size_class = class_of(capacity);
+  if (size_class < kClassCount && t_cache.alive) make_room(size_class, capacity);
   if (size_class < kClassCount && t_cache.alive &&
       t_cache.cached_bytes + capacity <= kCachedBytesMax) {
     t_cache.free[size_class].push_back(p);

@@ -1,6 +1,7 @@
 #include "proto/payload.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,23 @@ TEST(Payload, AlignedForADiskAndAsLongAsAskedFor) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(payload.data()) % kBlockBytes, 0u);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // they have allocators of their own
+TEST(Payload, SizesOutOfUseMakeRoomInTheCache) {
+  std::thread([] {
+    {
+      std::vector<Payload> large;
+      for (int i = 0; i < 128; ++i) large.push_back(Payload::allocate(1u << 20));
+    }
+    std::vector<Payload> small;
+    for (int i = 0; i < 4096; ++i) small.push_back(Payload::allocate(kBlockBytes));
+    const std::size_t in_use = mallinfo2().uordblks;
+    small = {};
+    EXPECT_GT(mallinfo2().uordblks, in_use - 4096 * kBlockBytes / 2) << "they are kept for later";
+  }).join();
+}
+#endif
 
 TEST(Payload, ZeroedAlsoWhenTheMemoryWasUsedBefore) {
   for (int i = 0; i < 3; ++i) {
