@@ -9,7 +9,7 @@ import flame
 
 HEAD = re.compile(r"^\s*(.+?)\s+(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):")
 PLUMBING = re.compile(r"EventLoop|Function|Executor|IoRing::(reap|answered)|FileDisk::(\w+_answered|finish)|std::|boost::|operator|lambda|^main$|_start|__libc|^\?$")
-CHAIN = 6
+CHAIN = 4  # functions of ours that a label names, from the outermost in
 
 
 @dataclasses.dataclass(frozen=True)
