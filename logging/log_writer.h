@@ -81,13 +81,16 @@ class LogWriter {
   // it any more: then the writer has forgotten it. kBusy, at once, for the last good disk.
   void remove(std::uint8_t disk, UniqueFunction<void(Result<void>)> done);
 
+  // What is set aside is for records of at most so many bytes, with a block of header.
+  static constexpr std::uint64_t kSetsAsideInPieces = (1u << 20) + kBlockBytes;
+
   // Appends `record` with its payload (record.payload_blocks whole blocks). The writer fills in
   // payload_offset, ordinal and the back pointer. `done` runs once, never before this call has
   // returned: with its place and ordinal when it is durable; kNoSpace when the log is full;
   // kInvalidArgument when it is longer than a track; kIo when every log disk has failed (twice in a
   // row), or a failure could not be recorded, after which every append fails.
-  // `sets_aside`: bytes of the log that before-images may take which it brings about; when it is
-  // durable the caller has them to give_back().
+  // `sets_aside`: bytes of the log that before-images may take which it brings about, each of at
+  // most kSetsAsideInPieces; when it is durable the caller has them to give_back().
   void append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done,
               std::uint64_t sets_aside = 0);
   // Room that ordinary records leave for before-images, beyond the reserve, in bytes: for what was
@@ -125,8 +128,9 @@ class LogWriter {
   [[nodiscard]] std::uint64_t free_tracks() const;
   [[nodiscard]] const Payloads& payloads() const { return payloads_; }
   [[nodiscard]] std::uint64_t set_aside_bytes() const { return set_aside_bytes_; }
-  // What ordinary records leave: the reserve, or what is set aside, and what the one in front would
-  // set aside (at most half of the log); and what giving up a pack may take.
+  // What ordinary records leave: the reserve, or what is set aside, and what those that are on
+  // their way and the one in front would set aside (at most half of the log); and what giving up a
+  // pack may take. It may be more than there is.
   [[nodiscard]] std::uint64_t kept_tracks() const { return kept_beside(set_aside_bytes_); }
   // ... when the images hold all that there is.
   // (What waits for a track sets something aside already, and holds on to it until it has one.)

@@ -41,9 +41,15 @@ std::uint64_t LogWriter::kept_beside(std::uint64_t set_aside_bytes) const {
     tracks += arm->disk->superblock().place_count();
     track_bytes = std::min(track_bytes, arm->disk->superblock().track_bytes());
   }
-  const std::uint64_t wanted = (set_aside_bytes + wanted_bytes) / track_bytes + kBesideSetAside;
+  // The end of a track is left where the next record is longer.
+  const std::uint64_t usable = track_bytes - std::min(kSetsAsideInPieces, track_bytes / 2);
+  // What is logged has all that it may need. What is to be logged yet would never be, if it had to
+  // find more than there is.
+  const std::uint64_t in_hand = std::min(in_hand_bytes_, set_aside_bytes);
+  const std::uint64_t logged = (set_aside_bytes - in_hand + usable - 1) / usable;
+  const std::uint64_t coming = (in_hand + wanted_bytes) / usable + kBesideSetAside;
   return for_release +
-         std::max(std::uint64_t{options_.reserve_tracks}, std::min(wanted, tracks / 2));
+         std::max(std::uint64_t{options_.reserve_tracks}, logged + std::min(coming, tracks / 2));
 }
 
 void LogWriter::give_back(std::uint64_t bytes) {

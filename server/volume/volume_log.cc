@@ -18,6 +18,7 @@ namespace {
 // itself at worst, with a block of header.
 std::uint64_t room_of(std::uint64_t blocks, Images images) {
   constexpr std::uint64_t kMost = History::kBeforeImageBlocksMax;
+  static_assert((kMost + 1) * kBlockBytes <= logging::LogWriter::kSetsAsideInPieces);
   const std::uint64_t room = (blocks + (blocks + kMost - 1) / kMost) * kBlockBytes;
   return images == Images::kElsewhere ? 2 * room : room;
 }

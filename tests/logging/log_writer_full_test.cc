@@ -163,7 +163,7 @@ TEST_F(FullLogTest, WhereNothingCanSayThatItFailedNothingIsWrittenAnyMore) {
 TEST(FullLog, OrdinaryRecordsLeaveRoomForTheBeforeImagesThatTheyBringAbout) {
   ArrayRig rig{{.disks = 2, .tracks = 8, .writer = {.reserve_tracks = 2, .t_fail = 1s}}};
   ASSERT_TRUE(rig.open());
-  const std::uint64_t track = rig.array->members()[0]->superblock.track_bytes();
+  constexpr std::uint64_t kInATrack = 6 * LogWriter::kSetsAsideInPieces;
   int written = 0;
   int refused = 0;
   const auto write = [&](std::uint64_t sequence, std::uint64_t sets_aside) {
@@ -173,16 +173,16 @@ TEST(FullLog, OrdinaryRecordsLeaveRoomForTheBeforeImagesThatTheyBringAbout) {
         sets_aside);
     rig.executor.run_until_idle();
   };
-  write(1, track);
-  EXPECT_EQ(rig.writer().set_aside_bytes(), track);
+  write(1, kInATrack);
+  EXPECT_EQ(rig.writer().set_aside_bytes(), kInATrack);
   EXPECT_EQ(rig.writer().kept_tracks(), 4u);
   std::uint64_t next = 2;
   while (refused == 0) write(next++, 0);
   EXPECT_EQ(rig.writer().free_tracks(), 4u);
   // What it would have brought about does not come.
-  write(next++, track);
+  write(next++, kInATrack);
   EXPECT_EQ(refused, 2);
-  EXPECT_EQ(rig.writer().set_aside_bytes(), track);
+  EXPECT_EQ(rig.writer().set_aside_bytes(), kInATrack);
   // A before-image has it.
   Record before = record_of(2, 0, kLargest);
   before.type = RecordType::kBeforeImage;
@@ -195,12 +195,37 @@ TEST(FullLog, OrdinaryRecordsLeaveRoomForTheBeforeImagesThatTheyBringAbout) {
   EXPECT_EQ(refused, 2);
   EXPECT_TRUE(rig.writer().waits_for_room());
   const int before_it = written;
-  rig.writer().give_back(track);
+  rig.writer().give_back(kInATrack);
   rig.executor.run_until_idle();
   EXPECT_EQ(written, before_it + 1);
   EXPECT_FALSE(rig.writer().waits_for_room());
   EXPECT_EQ(rig.writer().kept_tracks(), 2u);
   rig.writer().set_full_gate(nullptr);
+}
+
+TEST(FullLog, AllThatIsSetAsideIsThere) {
+  ArrayRig rig{{.tracks = 31, .writer = {.reserve_tracks = 2, .t_fail = 1s}}};
+  ASSERT_TRUE(rig.open());
+  constexpr std::uint32_t kBlocks = 256;  // seven in a track, and an eighth of it is left
+  constexpr std::uint64_t kRoom = (kBlocks + 1) * kBlockBytes;
+  static_assert(kRoom == LogWriter::kSetsAsideInPieces);
+  std::uint64_t sequence = 0;
+  int refused = 0;
+  while (refused == 0) {
+    ++sequence;
+    rig.writer().append(
+        record_of(1, sequence, kBlocks), test::whole(test::payload_of(sequence, kBlocks)),
+        Urgency::kOrdinary, [&](const Result<LoggedAt>& logged) { refused += logged ? 0 : 1; },
+        kRoom);
+    rig.executor.run_until_idle();
+  }
+  // No image has got on yet, and each block of all that was written needs a before-image.
+  Record before = record_of(2, 0, kBlocks);
+  before.type = RecordType::kBeforeImage;
+  for (std::uint64_t bytes = rig.writer().set_aside_bytes(); bytes > 0; bytes -= kRoom) {
+    rig.append_now(before, Urgency::kBeforeImage);
+    ASSERT_TRUE(rig.outcomes.back().result.has_value()) << bytes << " bytes are still to come";
+  }
 }
 
 TEST_F(FullLogTest, ARecordThatWouldSetAsideMoreThanThereIsWaitsForHalfOfTheLog) {
@@ -216,7 +241,9 @@ TEST_F(FullLogTest, ARecordThatWouldSetAsideMoreThanThereIsWaitsForHalfOfTheLog)
   EXPECT_EQ(rig_.writer().kept_tracks(), 6u) << "of twelve";
   EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u);
   rig_.writer().set_aside(all);
-  EXPECT_EQ(rig_.writer().kept_tracks(), 6u);
+  EXPECT_EQ(rig_.writer().kept_tracks(), 6u + 14u)
+      << "what is logged already has all of its own, and the ends of tracks";
+  EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u);
   rig_.writer().give_back(all);
   more = false;
   rig_.writer().retry();
