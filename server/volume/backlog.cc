@@ -49,8 +49,8 @@ void Backlog::remove(BlockRange range) {
   }
 }
 
-void Backlog::remove_first(std::span<const BlockRange> ranges) {
-  older_.removing([&](PendingTable& runs) { runs.erase_each(ranges); });
+void Backlog::remove_first(BlockRange range) {
+  older_.removing([&](PendingTable& runs) { runs.erase(range); });
 }
 
 SequenceNumber Backlog::advance(SequenceNumber applied) {

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "server/volume/pending_table.h"
 
@@ -38,10 +37,9 @@ class Backlog {
   void added(const Share& share);
   // The same of a table of such contents alone, as a whole; this is empty.
   void add_all(std::shared_ptr<PendingTable> table);
-  // The image durably holds for `range` what is newer than all that was added, or what first() has
-  // of `ranges`.
+  // The image durably holds for `range` what is newer than all that was added, or what first() has.
   void remove(BlockRange range);
-  void remove_first(std::span<const BlockRange> ranges);
+  void remove_first(BlockRange range);
 
   // To be fetched now. It stays the same until it is empty, and loses what is removed; then
   // advance() puts what came meanwhile in its place.

@@ -211,7 +211,17 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t bytes = 0;
     std::uint64_t bytes_before = 0;  // of them, done before this storage began
   };
+  // A portion of the backlog that is in the image.
+  struct Fetched {
+    std::vector<BlockRange> ranges;
+    std::size_t next = 0;  // of them: what is before it has left the backlog
+    std::chrono::nanoseconds took{0};
+    std::uint64_t image_bytes = 0;  // of what has left
+    std::uint64_t lag_bytes = 0;
+    UniqueFunction<void()> heard{};  // by the applier, when all has left
+  };
   static constexpr auto kRetryDelay = std::chrono::seconds(1);
+  static constexpr std::size_t kForgetEachTurn = 64;  // runs
   static constexpr std::uint64_t kFetchPortionFirst = 4u << 20;
 
   struct ReadOperation;
@@ -251,10 +261,12 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void applied(const Result<void>& result);
   void fetch_next();
   void fetch_portions(std::span<const BlockRange> order);
-  void fetched(std::span<const BlockRange> ranges);
+  void fetched(std::span<const BlockRange> ranges, UniqueFunction<void()> heard);
+  void forget_fetched();
+  void forget_fetched_later();
+  bool forget_some(Fetched& portion);
   void fetching_ended(const Result<void>& result);
   void reach(Lbn through);
-  void first_has(std::span<const BlockRange> ranges);
   void tell_headway();
   void keep_headway();
   bool ended();
@@ -323,6 +335,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool moving_ = false;  // what it has of the past goes to the backlog, some runs in a turn
   std::vector<UniqueFunction<void()>> heard_when_moved_;
   Backlog backlog_;                 // of older tables
+  std::deque<Fetched> fetched_;     // and is still to leave it
   SlowErase leaving_;               // of tables that are, or were, frozen: what the image has
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;

@@ -260,11 +260,8 @@ void Storage::fetch_portions(std::span<const BlockRange> order) {
   applier_.start({.table = backlog_.first(),
                   .order = order,
                   .past_cache = !order.empty(),
-                  .flushed =
-                      [this](const auto& portion, auto heard) {
-                        fetched(portion.ranges);
-                        heard();
-                      },
+                  .flushed = [this](const auto& portion,
+                                    auto heard) { fetched(portion.ranges, std::move(heard)); },
                   .goes_on = [this] { return fetches_on(); },
                   .may_fetch = throttled(),
                   .image_failed = [this](const Error& error) { tell_image_failed(error); },
@@ -317,24 +314,61 @@ void Storage::fetching_ended(const Result<void>& result) {
   go_on();
 }
 
-void Storage::fetched(std::span<const BlockRange> ranges) {
-  const std::uint64_t cost_before = backlog_.first()->cost_bytes();
-  const std::uint64_t bytes_before = backlog_.bytes();
-  first_has(ranges);
-  backlog_.remove_first(ranges);
-  const std::uint64_t image_bytes = cost_before - backlog_.first()->cost_bytes();
+// It leaves the backlog some runs in a turn, in the order in which it was flushed; of a few runs at
+// once. (Until then it is the same there as in the image. No table comes to the backlog meanwhile:
+// the applier ends behind it.)
+void Storage::fetched(std::span<const BlockRange> ranges, UniqueFunction<void()> heard) {
   const std::chrono::nanoseconds now = executor_.monotonic_time();
   const std::chrono::nanoseconds took = portion_took(now);
   fetch_again_ = now + rest_after(now);
   begin_portion(now);
-  fetch_portion_.written(image_bytes, took);
+  fetched_.push_back({.ranges = {ranges.begin(), ranges.end()}, .took = took});
+  fetched_.back().heard = std::move(heard);
+  if (fetched_.size() == 1) forget_fetched();
+}
+
+void Storage::forget_fetched() {
+  Fetched& first = fetched_.front();
+  const std::uint64_t cost_before = backlog_.first()->cost_bytes();
+  const std::uint64_t bytes_before = backlog_.bytes();
+  const bool all = forget_some(first);
+  first.image_bytes += cost_before - backlog_.first()->cost_bytes();
+  first.lag_bytes += bytes_before - backlog_.bytes();
+  if (!all) return forget_fetched_later();
+  Fetched done = std::move(first);
+  fetched_.pop_front();
+  if (!fetched_.empty()) forget_fetched_later();
+  fetch_portion_.written(done.image_bytes, done.took);
   applier_.set_portion({fetch_portion_.bytes() >> kBlockShift});
   if (!backlog_.first_was_missed() && !backlog_.first_restores()) {
-    governor_.fetched({bytes_before - backlog_.bytes(), image_bytes, took});
+    governor_.fetched({done.lag_bytes, done.image_bytes, done.took});
   }
   tell_headway();
   tell_fetched();
   update_grant();
+  done.heard();
+}
+
+void Storage::forget_fetched_later() {
+  executor_.in_next_turn([this, alive = alive_] {
+    if (*alive) forget_fetched();
+  });
+}
+
+// What the newer part of the backlog has there is still left. True: that was all.
+bool Storage::forget_some(Fetched& portion) {
+  for (std::size_t i = 0; i < kForgetEachTurn; ++i) {
+    if (portion.next == portion.ranges.size()) return true;
+    BlockRange& range = portion.ranges[portion.next];
+    const BlockRange run = backlog_.first()->next_run(range.first).range.intersect(range);
+    if (!run.empty()) {
+      headway_.has(run);
+      backlog_.remove_first(run);
+      range = BlockRange::between(run.end(), range.end());
+    }
+    if (run.empty() || range.empty()) ++portion.next;
+  }
+  return portion.next == portion.ranges.size();
 }
 
 // The applier rests. False: and so it will. (It may end before it is kept that the image holds

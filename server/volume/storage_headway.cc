@@ -25,18 +25,6 @@ void Storage::reach(Lbn through) {
                  });
 }
 
-// What the newer part of the backlog has there is still left.
-void Storage::first_has(std::span<const BlockRange> ranges) {
-  for (const BlockRange& range : ranges) {
-    for (Lbn next = range.first; next < range.end();) {
-      const BlockRange run = backlog_.first()->next_run(next).range.intersect(range);
-      if (run.empty()) break;
-      headway_.has(run);
-      next = run.end();
-    }
-  }
-}
-
 // Now and then, and the first time when something was fetched: so the shortest life between two
 // crashes gets on. At once when nothing is left. (What a start found is not in the backlog yet when
 // it begins.)

@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import pathlib
 import shutil
-import signal
 import sys
 import tempfile
 
@@ -26,6 +25,7 @@ from apps_report import Report
 from apps_servers import Rack
 from apps_sqlite import Sqlite
 from apps_turns import Turns
+from ending import end_cleanly
 from results import OUT, machine, say, write_json
 from servers import GIB
 
@@ -90,13 +90,6 @@ def lacks(scale: Scale, folder: pathlib.Path) -> str:
     return apps_disk.lacks() or apps_pgbench.lacks()
 
 
-def end_once(*_):
-    """The first ^C or SIGTERM; what is cleaned up then is not to be disturbed by another one."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    sys.exit(1)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--short", action="store_true", help="two minutes; shows that it works")
@@ -119,8 +112,7 @@ def main() -> int:
     if why := lacks(scale, options.folder):
         say(why)
         return 1
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, end_once)
+    end_cleanly()
     about = machine(options.folder.resolve())
     with tempfile.TemporaryDirectory(prefix="apps-", dir=options.folder) as folder:
         folder = pathlib.Path(folder)

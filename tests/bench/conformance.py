@@ -11,13 +11,13 @@ provisioning, everything else as in the benchmarks. Tests of removable media hav
 import argparse
 import collections
 import pathlib
-import signal
 import sys
 import tempfile
 import time
 
 import servers  # noqa: F401  first: it shows Python where the end-to-end drivers are
 from conformance_tgt import TgtDisks
+from ending import end_cleanly
 from libiscsi_expectations import expected
 from libiscsi_suite import (FAILED, OF_REMOVABLE_MEDIA, OF_THE_PAST, PASSED, SKIPPED, VARIANTS, MarinerDisks, Outcome,
                             Runner, Variant, family_of, listed_tests)
@@ -100,7 +100,7 @@ def main() -> int:
     parser.add_argument("--folder", type=pathlib.Path, default=OUT,
                         help="for the disks and the log (default: %(default)s)")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    end_cleanly()
     OUT.mkdir(parents=True, exist_ok=True)
     families = set(options.family or (SHORT_FAMILIES if options.short else ()))
     everything = listed_tests()

@@ -68,5 +68,19 @@ TEST(CpuTime, WhatIsCutOffIsNothing) {
   EXPECT_EQ(CpuTime::of_stat("4711 (name) S 1 4711 4711 0 -1 0 100 0 0 0 250", 100).total_s(), 0);
 }
 
+TEST(CpuTime, OfTheMachineHasWhatThisProcessDoes) {
+  const CpuTime before = CpuTime::of_machine();
+  work(10 * kBusyS);
+  EXPECT_GE((CpuTime::of_machine() - before).total_s(), 5 * kBusyS) << "it is sampled";
+}
+
+TEST(CpuTime, WhatTheMachineDoesNotDoItselfIsNotItsTime) {
+  const CpuTime time = CpuTime::of_machine_stat("cpu  100 20 30 99999 8888 4 6 7777 50 10", 100);
+  EXPECT_DOUBLE_EQ(time.user_s, 1.2);
+  EXPECT_DOUBLE_EQ(time.system_s, 0.4);
+  EXPECT_EQ(CpuTime::of_machine_stat("cpu  100 20 30 99999", 100).total_s(), 0);
+  EXPECT_EQ(CpuTime::of_machine_stat("intr 1 2 3 4 5 6 7 8", 100).total_s(), 0);
+}
+
 }  // namespace
 }  // namespace mariner::bench

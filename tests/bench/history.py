@@ -10,11 +10,11 @@ import dataclasses
 import importlib
 import pathlib
 import shutil
-import signal
 import sys
 import tempfile
 
 import servers  # noqa: F401  first: it shows Python where the end-to-end drivers are
+from ending import end_cleanly
 from results import OUT, Row, describe, goals, machine, say, write_json
 
 PARTS = ("steady", "rollback", "views", "forecast", "compact", "cleaners")
@@ -52,7 +52,7 @@ def main() -> int:
     parser.add_argument("--folder", type=pathlib.Path, help="where volumes and logs lie; otherwise build/bench")
     given = parser.parse_args()
     scale = Scale("short" if given.short else "full")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that every daemon is ended
+    end_cleanly()
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine((given.folder or OUT).resolve())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="history-", dir=given.folder or OUT))

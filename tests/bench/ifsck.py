@@ -9,12 +9,12 @@ import dataclasses
 import json
 import pathlib
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
 
 import ifsck_lab as lab
+from ending import end_cleanly
 from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
 
 LEVEL_1_MS, LEVEL_3_MS, MANY_MS = 25, 5, 1000
@@ -248,7 +248,7 @@ def main() -> int:
     if missing := lab.may_measure():
         say(missing)
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is unmounted
+    end_cleanly()
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine(OUT.resolve())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="ifsck-", dir=OUT))

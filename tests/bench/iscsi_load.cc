@@ -267,8 +267,21 @@ void Session::serve(short revents) {
   if (!unit_.serve(revents)) measure_.fail("the connection is lost");
 }
 
-void print(const LoadOptions& options, const Measure& measure, const CpuTime& server,
-           const CpuTime& client) {
+// Who took it.
+struct CpuTimes {
+  CpuTime server;
+  CpuTime client;
+  CpuTime machine;
+
+  [[nodiscard]] static CpuTimes of(int server_pid) {
+    return {CpuTime::of_process(server_pid), CpuTime::of_self(), CpuTime::of_machine()};
+  }
+  friend CpuTimes operator-(const CpuTimes& a, const CpuTimes& b) {
+    return {a.server - b.server, a.client - b.client, a.machine - b.machine};
+  }
+};
+
+void print(const LoadOptions& options, const Measure& measure, const CpuTimes& cpu) {
   const LatencyHistogram& latencies = measure.latencies();
   const double seconds = std::chrono::duration<double>(measure.last() - measure.begin()).count();
   const auto operations = static_cast<double>(latencies.total());
@@ -282,9 +295,10 @@ void print(const LoadOptions& options, const Measure& measure, const CpuTime& se
   fmt::print(
       "\"latency_us\": {}, \"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, "
       "\"server_system_us\": {:.2f}, "
-      "\"client_cpu_us\": {:.2f}, ",
-      latency_us_json(latencies), per_operation(server.total_s()), per_operation(server.user_s),
-      per_operation(server.system_s), per_operation(client.total_s()));
+      "\"client_cpu_us\": {:.2f}, \"machine_cpu_us\": {:.2f}, ",
+      latency_us_json(latencies), per_operation(cpu.server.total_s()),
+      per_operation(cpu.server.user_s), per_operation(cpu.server.system_s),
+      per_operation(cpu.client.total_s()), per_operation(cpu.machine.total_s()));
   if (options.slow_us != 0) {
     std::string slow;
     for (const auto& [begun, ended] : measure.slow()) {
@@ -298,7 +312,7 @@ void print(const LoadOptions& options, const Measure& measure, const CpuTime& se
 // Runs completions until nothing is outstanding, measuring CPU from the end of the warm-up.
 void run(const LoadOptions& options, std::vector<std::unique_ptr<Session>>& sessions,
          Measure& measure) {
-  std::optional<std::pair<CpuTime, CpuTime>> before;
+  std::optional<CpuTimes> before;
   auto last_progress = Clock::now();
   std::vector<pollfd> events(sessions.size());
   std::size_t outstanding = 0;
@@ -307,8 +321,7 @@ void run(const LoadOptions& options, std::vector<std::unique_ptr<Session>>& sess
     const int ready = ::poll(events.data(), events.size(), 1000);
     if (ready < 0 && errno != EINTR) measure.fail(std::strerror(errno));
     const auto now = Clock::now();
-    if (!before && now >= measure.begin())
-      before = {CpuTime::of_process(options.server_pid), CpuTime::of_self()};
+    if (!before && now >= measure.begin()) before = CpuTimes::of(options.server_pid);
     if (ready > 0) last_progress = now;
     if (now - last_progress > kStallMax) measure.fail("no answer for half a minute");
     outstanding = 0;
@@ -317,13 +330,12 @@ void run(const LoadOptions& options, std::vector<std::unique_ptr<Session>>& sess
       outstanding += sessions[i]->outstanding();
     }
   } while (outstanding > 0 && !measure.failed());
-  const CpuTime server_now = CpuTime::of_process(options.server_pid);
-  const CpuTime client_now = CpuTime::of_self();
+  const CpuTimes now = CpuTimes::of(options.server_pid);
   if (!before) {
     measure.fail("the limit of bytes was reached before the warm-up ended");
-    before = {server_now, client_now};
+    before = now;
   }
-  print(options, measure, server_now - before->first, client_now - before->second);
+  print(options, measure, now - *before);
 }
 
 int load(const LoadOptions& options) {

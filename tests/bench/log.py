@@ -10,13 +10,13 @@ import argparse
 import dataclasses
 import pathlib
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable
 
 import servers
 from chart import bars
+from ending import end_cleanly
 from log_contest import BATCH_RECORDS, ENTRANTS, SMALL, Contest, OnLog, Space, run_log
 from log_recovery import LogRecovery, RecoveryScale
 from results import OUT, Row, describe, header, line, machine, number, say, write_json
@@ -222,7 +222,7 @@ def main() -> int:
     parser.add_argument("--folder", type=pathlib.Path, default=OUT,
                         help="on the file system to measure (default: %(default)s)")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    end_cleanly()
     scale = options.scale
     if options.tail_seconds is not None:
         scale = dataclasses.replace(scale, tail_s=options.tail_seconds)

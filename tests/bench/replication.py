@@ -11,7 +11,6 @@ import dataclasses
 import os
 import pathlib
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import time
 
 import servers  # first: it shows Python where the end-to-end drivers are
 from cluster import Cluster, Node
+from ending import end_cleanly
 from loads import Limits, Load, Target, run_iscsi
 from namespaces import ETCD, HOST, NODES, ClusterNetwork, Place
 from results import OUT, Row, describe, get, header, line, machine, number, say, write_json
@@ -354,7 +354,7 @@ def main() -> int:
     parser.add_argument("--rate", default="", help="of every cable, as tc has it, such as 100mbit (default: unshaped)")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT, help="on the file system to measure (default: %(default)s)")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    end_cleanly()
     scale = SHORT if options.short else FULL
     OUT.mkdir(parents=True, exist_ok=True)
     needed = 2 * scale.log_bytes + 2 * scale.rival_log_bytes + 8 * scale.region_bytes + GIB

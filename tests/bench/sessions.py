@@ -12,7 +12,6 @@ import dataclasses
 import json
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import time
 import servers  # first: it shows Python where the end-to-end drivers are
 import soak_judge as judge
 from daemon_watch import DaemonWatch
+from ending import end_cleanly
 from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
 from servers import GIB, Mariner, Tgt, Tgtd, mariner, write_once
 from sessions_picture import picture
@@ -325,7 +325,7 @@ def main() -> int:
     parser.add_argument("--window", help="of protection (default: 30s, 3s if short); 3d does not fit, so that writes wait for room once")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT, help="on the file system to measure (default: %(default)s)")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    end_cleanly()
     scale = SHORT if options.short else FULL
     if options.seconds:
         part = min(1, options.seconds / scale.seconds)

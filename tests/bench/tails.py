@@ -15,6 +15,7 @@ import tempfile
 import servers  # first: it shows Python where the end-to-end drivers are
 import perf
 import stalls
+from ending import end_cleanly
 from loads import Limits, Load, Target, run_iscsi
 from results import OUT, describe, header, line, machine, number, say
 from servers import GIB, Mariner, mariner
@@ -98,6 +99,7 @@ def main() -> int:
     parser.add_argument("--program", type=pathlib.Path, help="another marinerd")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT, help="on the file system to measure (default: %(default)s)")
     options = parser.parse_args()
+    end_cleanly()
     if shutil.which("perf") is None:
         say("perf is missing: apt install linux-perf")
         return 1

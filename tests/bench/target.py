@@ -8,9 +8,9 @@ another on the same file system. What is honest to say about each figure stands 
 
 import argparse
 import dataclasses
+import os
 import pathlib
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
@@ -20,6 +20,7 @@ import btrfs
 import rocksdb_store
 import target_limits
 from chart import bars
+from ending import end_cleanly
 from loads import Limits, Load, Target, middle, run_fio, run_iscsi
 from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
 from servers import GIB, Mariner, Tgt
@@ -49,6 +50,7 @@ BTRFS, BTRFS_DURABLE, ROCKSDB = "btrfs", "btrfs_durable", "rocksdb"
 WITH_HISTORY = (BTRFS, BTRFS_DURABLE, ROCKSDB)
 ON_BTRFS = ("write_4k_qd1", "write_4k_qd32")  # loads
 IN_ROCKSDB = "write_4k_qd32"
+CPU_OF = {"cpu": "server_cpu_us", "all_cpu": "machine_cpu_us"}  # figures, and what a run calls them
 NAMES = {OURS: "Mariner", **{variant.id: f"Mariner, {variant.setting}" for variant in VARIANTS}, DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
          DEVICE: "raw device (fio)", BTRFS: "tgt on Btrfs, snapshots", BTRFS_DURABLE: "the same, durable",
          ROCKSDB: "RocksDB, durable"}
@@ -218,7 +220,7 @@ class Bench:
     # -- what comes of it -------------------------------------------------------------------------
 
     def figure(self, load: Load, server: str, name: str) -> float | None:
-        """`rate`, `cpu`, or a percentile of the latency; None if it was not measured."""
+        """`rate`, `cpu` of the server, `all_cpu` of the machine, or a percentile of the latency; None if it was not measured."""
         return self._figure_of(load, self.runs[load.id].get(server), name)
 
     def paired(self, load: Load, rival: str, name: str) -> float | None:
@@ -233,7 +235,9 @@ class Bench:
             return None
         if name == "rate":
             return load.rate(run)
-        return run.get("server_cpu_us") if name == "cpu" else run["latency_us"][name]
+        if name in CPU_OF:
+            return run.get(CPU_OF[name])
+        return run["latency_us"][name]
 
     def name_of(self, load: Load, rival: str) -> str:
         mode = self.runs[load.id].get(rival, {}).get("mode")
@@ -276,7 +280,7 @@ class Bench:
 
     def table(self, about: dict) -> str:
         asked = [record for record in (row.record(about) for row in self.rows()) if record["goal"] is not None]
-        return "\n\n".join([self._rates(), goals(asked), *filter(None, [self._limits(), self._waiting(), self._with_history()]), self._latencies(), self._cpu(),
+        return "\n\n".join([self._rates(), goals(asked), *filter(None, [self._limits(), self._waiting(), self._with_history()]), self._latencies(), self._cpu(), self._machine(),
                             "\n".join([self._notes(), *(f"- {note}" for note in self.notes)]),
                             "Measured on " + describe(about)])
 
@@ -374,6 +378,23 @@ class Bench:
             lines.append(line(load.what, *cells))
         return "\n".join(lines)
 
+    def _machine(self) -> str:
+        """Where the processors are what there is too little of."""
+        processors = os.cpu_count()
+        lines = header(f"all programs and the kernel: CPU in µs for one operation, how busy the {processors} processors were, the rate if they never were idle",
+                       "Mariner", *(NAMES[r] for r in (DURABLE, VOLATILE, NULL)))
+        for load in self.loads:
+            cells = []
+            for server in (OURS, DURABLE, VOLATILE, NULL):
+                cpu_us, rate = self.figure(load, server, "all_cpu"), self.runs[load.id].get(server, {}).get("rate")
+                if not cpu_us or not rate or (server != OURS and server not in self.rivals(load)):
+                    cells.append("")
+                    continue
+                busy = cpu_us * rate / 1e6 / processors
+                cells.append(f"{cpu_us:.1f}, {busy:.0%}, {number(self.figure(load, server, 'rate') / busy)} {load.unit}")
+            lines.append(line(load.what, *cells))
+        return "\n".join(lines)
+
     def picture(self) -> str:
         groups = [(load.what, load.unit,
                    [(NAMES[s], self.figure(load, s, "rate")) for s in (OURS, *self.rivals(load))])
@@ -389,7 +410,7 @@ def main() -> int:
     parser.add_argument("--load", action="append", choices=[load.id for load in LOADS], help="this one only; may stand several times")
     options = parser.parse_args()
     loads = [load for load in LOADS if options.load is None or load.id in options.load]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    end_cleanly()
     scale = SHORT if options.short else FULL
     OUT.mkdir(parents=True, exist_ok=True)
     needed = scale.log_bytes + 4 * scale.volume_bytes + scale.region_bytes + 3 * GIB

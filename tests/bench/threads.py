@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import servers  # first: it shows Python where the end-to-end drivers are
+from ending import end_cleanly
 from loads import Limits, Load, Target, run_iscsi
 from results import OUT, describe, header, line, machine, number, say, write_json
 from servers import GIB, Mariner
@@ -131,6 +132,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="under a minute; shows that it works")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT, help="for 10 GiB of volume and log (default: %(default)s)")
     options = parser.parse_args()
+    end_cleanly()
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine(options.folder.resolve())
     with tempfile.TemporaryDirectory(prefix="threads-", dir=options.folder) as folder:

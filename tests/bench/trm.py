@@ -7,7 +7,6 @@ about each figure stands in NOTES."""
 
 import argparse
 import dataclasses
-import signal
 import statistics
 import sys
 import pathlib
@@ -15,6 +14,7 @@ import tempfile
 
 import curve
 import trm_end_to_end
+from ending import end_cleanly
 from results import OUT, Row, describe, header, line, machine, say, write_json
 from trm_faults import Faults
 from trm_lab import BYSTANDER, CONNECTIONS, MULTICAST, PLAIN, RECEIVERS, TrmLab, is_exact, payload_rate, wire_share
@@ -326,7 +326,7 @@ def main() -> int:
     parts = options.only.split(",")
     if unknown := set(parts) - set(PARTS):
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {','.join(PARTS)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    end_cleanly()
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine(OUT.resolve())
     bench = Bench(SHORT if options.short else FULL, parts)

@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import pathlib
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import time
 import curve
 import uvfs_lab as lab
 import uvfs_usable as usable
+from ending import end_cleanly
 from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
 
 ENTRIES, LIVES, VERSIONS = 10, 2, 2  # the paper's N, C and K
@@ -194,7 +194,7 @@ def main() -> int:
     if missing := lab.may_measure():
         say(missing)
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is unmounted
+    end_cleanly()
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine(OUT.resolve())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="uvfs-", dir=OUT))

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <string>
 
 namespace mariner::volume {
@@ -25,7 +24,7 @@ class BacklogTest : public ::testing::Test {
     backlog_.advance({at});
   }
   void remove_first_before(std::uint64_t end) {
-    backlog_.remove_first(std::array{BlockRange::between({0}, {end})});
+    backlog_.remove_first(BlockRange::between({0}, {end}));
   }
   // Of the first ten blocks: as of which moment each is to be had.
   template <typename Runs>
@@ -134,7 +133,7 @@ TEST_F(BacklogTest, ATableIsTakenAsAWhole) {
   backlog_.advance({4});
   EXPECT_EQ(first(), ".4444.....");
   EXPECT_TRUE(backlog_.first_restores());
-  backlog_.remove_first(std::array<BlockRange, 2>{{{{1}, {1}}, {{3}, {1}}}});
+  for (const std::uint64_t block : {1, 3}) backlog_.remove_first({{block}, {1}});
   EXPECT_EQ(first(), "..4.4.....");
   EXPECT_EQ(backlog_.restoring_bytes(), 2 * kBlockBytes);
 }

@@ -203,6 +203,14 @@ class StorageMovingTest : public StorageRestoringTest {
   char in_image(std::uint64_t block) {
     return text_of(disk_.bytes({block * kBlockBytes, kBlockBytes}))[0];
   }
+  void answer_next() {
+    AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+    History::Located found;
+    for (const History::Lookup& lookup : asked.lookups) {
+      found.runs.push_back(run(lookup.range, Source::kLog, 'p'));
+    }
+    asked.done(std::move(found));
+  }
   // Until nothing more is asked.
   void answer_all() {
     for (int i = 0; i < 100'000 && !(history_.locates.empty() && executor_.idle()); ++i) {
@@ -210,12 +218,7 @@ class StorageMovingTest : public StorageRestoringTest {
         executor_.advance(std::chrono::milliseconds(10));
         continue;
       }
-      AskedHistory::Locate asked = AskedHistory::next(history_.locates);
-      History::Located found;
-      for (const History::Lookup& lookup : asked.lookups) {
-        found.runs.push_back(run(lookup.range, Source::kLog, 'p'));
-      }
-      asked.done(std::move(found));
+      answer_next();
       executor_.run_ready();
     }
   }
@@ -245,6 +248,21 @@ TEST_F(StorageMovingTest, WhatIsWrittenMeanwhileIsAppliedThen) {
   executor_.advance(std::chrono::seconds(5));
   EXPECT_EQ(in_image(0), 'n') << "though the backlog is still being looked up";
   EXPECT_EQ(left_blocks(), 6 + kMany);
+}
+
+TEST_F(StorageMovingTest, WhatWasFetchedLeavesTheBacklogSomeRunsInATurn) {
+  commit_change(23, many());
+  std::uint64_t left = left_blocks();
+  ASSERT_EQ(left, 6 + kMany);
+  for (int i = 0; i < 1000 && left > 0; ++i) {
+    if (!history_.locates.empty()) answer_next();
+    executor_.turn();
+    EXPECT_GE(left_blocks() + 64, left) << "in turn " << i;
+    left = left_blocks();
+    EXPECT_EQ(durable_ == SequenceNumber{23}, left == 0);
+  }
+  EXPECT_EQ(left, 0u);
+  EXPECT_TRUE(restored_.has_value());
 }
 
 TEST_F(StorageMovingTest, WhoStopsDoesNotWaitForAllOfIt) {
