@@ -302,7 +302,7 @@ class Bench:
 
     def _limits(self) -> str:
         """What goals could be reached here at all; nothing, if no ceiling was measured."""
-        lines = header("what could be reached here at most", "it is", "that is", "Mariner", "beside others, of what is asked")
+        lines = header("what could be expected here at most", "it is", "that is", "Mariner", "beside others, of what is asked")
         known = False
         for load in self.loads:
             limit = target_limits.limit_of(load.id, self.figure(load, NULL, "rate"), self.figure(load, DEVICE, "rate"))

@@ -1,10 +1,9 @@
-"""What some loads could reach here at most, from the ceilings of the same run. Only where these are bounds:
+"""What a load could be expected to reach here at most, from the ceilings of the same run: one command at a time takes what a target takes
+that keeps nothing, and then the device. So it is of servers that sleep while they wait, as tgt does; one that looks for what comes
+instead (`busy_poll`) saves some of both, for processor time.
 
-- one command at a time: a target that keeps nothing, and then the device. Of servers that sleep while they wait, as tgt does; one that
-  looks for what comes instead (`busy_poll`) saves some of both, for processor time;
-- long writes that go to the log and to the image: half of what the device takes.
-
-Many commands at a time have no such bound: what is batched passes both tgt's null store and the device's rate for single writes."""
+Many commands at a time have no such bound: what is batched passes both tgt's null store and the device's rate for single writes. Nor have
+long writes, though they go to the log and to the image: what is overwritten before the image has it goes there once."""
 
 import dataclasses
 from typing import Callable
@@ -22,7 +21,6 @@ class Limit:
 LIMITS: dict[str, Limit] = {
     "write_4k_qd1": Limit("the null store's time and the device's, one after the other, for servers that sleep while they wait",
                           lambda null, device: 1 / (1 / null + 1 / device)),
-    "write_256k": Limit("half of the device's: the log and the image are written", lambda null, device: device / 2),
 }
 
 

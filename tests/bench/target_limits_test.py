@@ -13,11 +13,8 @@ class LimitsTest(unittest.TestCase):
         self.assertAlmostEqual(target_limits.limit_of("write_4k_qd1", 10_000, 10_000), 5_000)
 
     def test_many_at_a_time_have_none(self):
-        for load in ("write_4k_qd32", "write_4k_qd128", "burst_256k"):
+        for load in ("write_4k_qd32", "write_4k_qd128", "write_256k"):
             self.assertIsNone(target_limits.limit_of(load, 70_000, 90_000))
-
-    def test_what_is_written_twice_takes_the_device_twice(self):
-        self.assertEqual(target_limits.limit_of("write_256k", 1_600, 2_000), 1_000)
 
     def test_what_was_not_measured_limits_nothing(self):
         self.assertIsNone(target_limits.limit_of("write_4k_qd1", None, 10_000))
