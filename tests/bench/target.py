@@ -63,7 +63,7 @@ NOTES = """\
 - Write rates are of the steady state: every block of the volume was written before, and the whole log, by writes of the same
   size; it has gone round, so that a track of such writes is given up for each that is written (the window is {window}); the warm-up is longer than the image's
   `apply_delay`, and `lag_max` is {lag}, so the image is being written throughout. A burst is the first {burst:g} s after a pause in which
-  the image caught up.
+  the image caught up. Before each turn what others have left in the page cache is written back.
 - Reads are random or sequential over {region} that were written before and lie in the page cache, for Mariner and tgt alike;
   the raw device reads the medium (O_DIRECT).
 - *tgt on Btrfs, snapshots* is what history is kept with today: tgt's rdwr in a file on Btrfs of which a snapshot is made
@@ -194,21 +194,27 @@ class Bench:
         limits = self.scale.limits(load)
         if load.burst:
             ours.wait_applied(60)
-        self._keep(load, OURS, run_iscsi(load, Target(ours.url, ours.pid), limits))
+        self._keep(load, OURS, self._run(load, Target(ours.url, ours.pid), limits))
         for variant in VARIANTS:
             if load.id in variant.loads:
                 with variant.of(ours):
-                    self._keep(load, variant.id, run_iscsi(load, Target(ours.url, ours.pid), limits))
+                    self._keep(load, variant.id, self._run(load, Target(ours.url, ours.pid), limits))
         if load.write:
             ours.wait_applied(60)  # what is left to apply must not disturb the rivals
         plain = Target(tgt.urls["plain"], tgt.pid)
-        self._keep(load, VOLATILE, run_iscsi(load, plain, limits))
+        self._keep(load, VOLATILE, self._run(load, plain, limits))
         if load.write:
-            fua = run_iscsi(load, dataclasses.replace(plain, fua=True), limits)
-            sync = run_iscsi(load, Target(tgt.urls["sync"], tgt.pid), limits)
+            fua = self._run(load, dataclasses.replace(plain, fua=True), limits)
+            sync = self._run(load, Target(tgt.urls["sync"], tgt.pid), limits)
             fua["mode"], sync["mode"] = "FUA on each write", "bsoflags=sync"
             self._keep(load, DURABLE, max(fua, sync, key=lambda run: run.get("rate", 0)))
-        self._keep(load, NULL, run_iscsi(load, Target(tgt.urls["null"], tgt.pid), limits))
+        self._keep(load, NULL, self._run(load, Target(tgt.urls["null"], tgt.pid), limits))
+
+    @staticmethod
+    def _run(load: Load, target: Target, limits: Limits) -> dict:
+        """With nothing left that whoever had the turn before has in the page cache."""
+        os.sync()
+        return run_iscsi(load, target, limits)
 
     def _keep(self, load: Load, server: str, run: dict):
         rounds = self.rounds[load.id].setdefault(server, [])
