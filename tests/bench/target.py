@@ -307,8 +307,8 @@ class Bench:
         return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's, the median of the multiples in each round."
 
     def _limits(self) -> str:
-        """What goals could be reached here at all; nothing, if no ceiling was measured."""
-        lines = header("what could be expected here at most", "it is", "that is", "Mariner", "beside others, of what is asked")
+        """What could be expected here beside what is asked; nothing, if no ceiling was measured."""
+        lines = header("what could be expected here", "it is", "that is", "Mariner", "beside others, of what is asked")
         known = False
         for load in self.loads:
             limit = target_limits.limit_of(load.id, self.figure(load, NULL, "rate"), self.figure(load, DEVICE, "rate"))
@@ -317,7 +317,7 @@ class Bench:
                 continue
             known = True
             besides = target_limits.beside(load.id, limit, lambda rival: self.figure(load, rival, "rate"))
-            cells = "; ".join(f"{NAMES[each.rival]}: {each.possible:.2f}× of {each.asked:g}×" + ("" if each.within_reach else ", **out of reach**")
+            cells = "; ".join(f"{NAMES[each.rival]}: {each.possible:.2f}× of {each.asked:g}×" + ("" if each.is_expected else ", **more is asked**")
                               for each in besides)
             lines.append(line(load.what, target_limits.LIMITS[load.id].what, f"{number(limit)} {load.unit}",
                               f"{number(ours)} ({ours / limit:.2f} of it)", cells))

@@ -1,9 +1,9 @@
-"""What a load could be expected to reach here at most, from the ceilings of the same run: one command at a time takes what a target takes
-that keeps nothing, and then the device. So it is of servers that sleep while they wait, as tgt does; one that looks for what comes
-instead (`busy_poll`) saves some of both, for processor time.
+"""What a load could be expected to reach here, from the ceilings of the same run: one command at a time takes what a target takes that
+keeps nothing, and then the device. So it is of servers that sleep while they wait, as tgt does; one that looks for what comes instead
+(`busy_poll`) saves some of both, for processor time. It is no bound: Mariner has passed it by up to an eighth.
 
-Many commands at a time have no such bound: what is batched passes both tgt's null store and the device's rate for single writes. Nor have
-long writes, though they go to the log and to the image: what is overwritten before the image has it goes there once."""
+Of many commands at a time nothing like it is known: what is batched passes both tgt's null store and the device's rate for single
+writes. Nor of long writes, though they go to the log and to the image: a device takes more than it does for fio's durable writers."""
 
 import dataclasses
 from typing import Callable
@@ -28,10 +28,10 @@ LIMITS: dict[str, Limit] = {
 class Beside:
     rival: str
     asked: float
-    possible: float  # the limit as a multiple of the rival's rate
+    possible: float  # what is expected, as a multiple of the rival's rate
 
     @property
-    def within_reach(self) -> bool:
+    def is_expected(self) -> bool:
         return self.possible >= self.asked
 
 
