@@ -13,6 +13,7 @@
 #include "server/node/cluster_redirection.h"
 #include "server/node/config_changes.h"
 #include "server/node/identity.h"
+#include "server/node/processors.h"
 #include "server/peer/tls_context.h"
 #include "server/volume/thread_worker.h"
 
@@ -34,7 +35,7 @@ ClusterNode::ClusterNode(Config config, std::string config_path, EventLoop& loop
 
 ClusterNode::~ClusterNode() {
   loop_.set_turn_hook(nullptr);
-  loop_.set_patience(nullptr);
+  loop_.no_outlook();
   front_.reset();
   control_.reset();
   enrolment_desk_.reset();
@@ -86,7 +87,11 @@ Result<void> ClusterNode::start() {
   if (Result<void> r = open_volumes(); !r) return r;
   open_past();
   if (node_log_ != nullptr) {
-    loop_.set_patience([this] { return node_log_->stack().patience(); });
+    if (Result<void> r = loop_.set_outlook(
+            [this](std::chrono::nanoseconds now) { return node_log_->stack().outlook(now); });
+        !r) {
+      return r;
+    }
     node_log_->stack().start();
     if (logs()) {
       log_packing_ = std::make_unique<LogPacking>(node_log_->stack(), config_.log.compact, log_);
@@ -94,7 +99,7 @@ Result<void> ClusterNode::start() {
   }
   lease_->start();
   keep_huge(config_.storage.pending_memory.bytes);
-  loop_.set_busy_poll(config_.server.busy_poll);
+  loop_.set_busy_poll(BusyPoll(config_.server.busy_poll, usable_processors()));
   started_ = loop_.wall_time();
   loop_.after(kTick, [this] { tick(); });
   ready_ = true;
@@ -382,7 +387,7 @@ Result<void> ClusterNode::reload(const Config& config) {
     taken = accounts.error();
   }
   take_changes(config_, config);
-  loop_.set_busy_poll(config_.server.busy_poll);
+  loop_.set_busy_poll(BusyPoll(config_.server.busy_poll, usable_processors()));
   volumes_->set_catch_up_max(config_.cluster.catch_up_max.bytes);
   volumes_->set_restore_max(config_.rollback.rate_max.bytes);
   if (node_log_ != nullptr) node_log_->change_disks(config_.log.disks);

@@ -48,8 +48,9 @@ struct ServerConfig {
   std::size_t sessions_per_initiator_max = 512;
   // What the commands of one initiator's sessions may hold in memory.
   ByteSize initiator_memory{256ull << 20};
-  // How long to look for what hosts send before sleeping, while they send often; 0: not at all.
-  std::chrono::nanoseconds busy_poll{0};
+  // How long to look for what comes next before sleeping, while it comes often; 0: not at all;
+  // none: as suits the machine, and only for what hosts send (BusyPoll).
+  std::optional<std::chrono::nanoseconds> busy_poll;
   // Threads that sockets are lent to while the loop works for that share of the time or more
   // (iscsi::SocketThreads); none: as many as suit the machine (default_socket_threads()).
   std::optional<std::size_t> socket_threads;
@@ -95,9 +96,9 @@ struct LogConfig {
   OnFull on_full = OnFull::kShortenWindow;
   std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
   LogDurability durability = LogDurability::kAuto;
-  // Whether to look for the end of lone writes, where that is faster than to sleep. It takes most
-  // of a processor while one host writes alone.
-  bool polling = false;
+  // Whether to look for the end of lone writes, where that is faster than to sleep (Patience). It
+  // takes some of a processor while one host writes alone.
+  bool polling = true;
   // Bytes per second at which old tracks are verified; 0: not at all; none: by the log's size.
   std::optional<ByteSize> scrub_rate;
   CompactConfig compact;

@@ -96,7 +96,7 @@ void add_server(Keys& keys, const ServerConfig& server) {
   keys.add("sessions_max", std::to_string(server.sessions_max));
   keys.add("sessions_per_initiator_max", std::to_string(server.sessions_per_initiator_max));
   keys.add("initiator_memory", size(server.initiator_memory));
-  keys.add("busy_poll", duration(server.busy_poll));
+  keys.add("busy_poll", server.busy_poll ? duration(*server.busy_poll) : quoted("auto"));
   keys.add("socket_threads",
            server.socket_threads ? quoted(std::to_string(*server.socket_threads)) : quoted("auto"));
   keys.add("socket_threads_load", share(server.socket_threads_load));

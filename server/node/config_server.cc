@@ -72,6 +72,14 @@ Result<std::optional<std::size_t>> parse_socket_threads(std::string_view text) {
       fmt::format("expected \"auto\" or \"0\" to \"{}\", found \"{}\"", kSocketThreadsMax, text)};
 }
 
+Result<std::optional<std::chrono::nanoseconds>> parse_busy_poll(std::string_view text) {
+  if (text == "auto") return std::optional<std::chrono::nanoseconds>();
+  auto most = duration_up_to(std::chrono::milliseconds(1))(text);
+  if (most) return *most;
+  return Error{ErrorCode::kInvalidArgument,
+               "expected \"auto\" or a duration: " + most.error().message};
+}
+
 // Sets `portals`, if the table has any.
 void read_portals(ConfigTable& table, std::vector<Endpoint>& portals) {
   const auto texts = table.strings("portals");
@@ -197,7 +205,7 @@ void read_server(ConfigTable table, const std::vector<AuthConfig>& accounts,
   read_count(table, "sessions_per_initiator_max", server.sessions_per_initiator_max);
   table.parsed("initiator_memory", server.initiator_memory,
                size_between(kInitiatorMemoryMin, ByteSize{1ull << 40}));
-  table.parsed("busy_poll", server.busy_poll, duration_up_to(std::chrono::milliseconds(1)));
+  table.parsed("busy_poll", server.busy_poll, parse_busy_poll);
   table.parsed("socket_threads", server.socket_threads, parse_socket_threads);
   table.parsed("socket_threads_load", server.socket_threads_load, share_from(0));
   table.finish();

@@ -50,24 +50,24 @@ void EventLoop::turn() {
   turns_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Until an event has been handled.
+// Until an event has been handled, or it has been woken.
 void EventLoop::wait() {
-  if (!busy_poll_.allowed()) {
-    if (!found_soon()) context_.run_one();
-    return;
+  const std::chrono::nanoseconds now = monotonic_time();
+  const Outlook outlook = outlook_ ? outlook_(now) : Outlook{};
+  const bool polls = busy_poll_.allowed(outlook.under_way);
+  std::chrono::nanoseconds until = polls ? now + busy_poll_.value() : now;
+  if (now < outlook.from) {
+    timer_->set(outlook.from);
+  } else {
+    until = std::max(until, outlook.until);
   }
-  const std::chrono::nanoseconds begun = monotonic_time();
-  if (!found_soon()) context_.run_one();
-  busy_poll_.waited(monotonic_time() - begun);
+  if (!found(now, until)) context_.run_one();
+  if (polls) busy_poll_.waited(monotonic_time() - now);
 }
 
-// Whether it has handled an event, or something has woken it.
-bool EventLoop::found_soon() {
-  std::chrono::nanoseconds patience = busy_poll_.value();
-  if (patience_) patience = std::max(patience, patience_());
-  if (patience.count() == 0) return false;
-  const std::chrono::nanoseconds begun = monotonic_time();
-  for (std::chrono::nanoseconds now = begun; now - begun < patience;) {
+// Whether looking has handled an event, or something has woken it.
+bool EventLoop::found(std::chrono::nanoseconds now, std::chrono::nanoseconds until) {
+  while (now < until) {
     if (context_.poll_one() != 0 || woken_) return true;
     // The kernel's own threads, which complete what is waited for, may need this processor.
     ::sched_yield();
@@ -86,6 +86,14 @@ Result<void> EventLoop::wake_on(int fd) {
   Result<std::unique_ptr<WakeDescriptor>> wake = WakeDescriptor::watch(context_, fd, woken_);
   if (!wake) return wake.error();
   wake_ = std::move(*wake);
+  return {};
+}
+
+Result<void> EventLoop::set_outlook(UniqueFunction<Outlook(std::chrono::nanoseconds)> outlook) {
+  Result<std::unique_ptr<WakeTimer>> timer = WakeTimer::make(context_, woken_);
+  if (!timer) return timer.error();
+  timer_ = std::move(*timer);
+  outlook_ = std::move(outlook);
   return {};
 }
 

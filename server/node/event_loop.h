@@ -13,7 +13,9 @@
 #include "proto/error.h"
 #include "proto/executor.h"
 #include "server/node/busy_poll.h"
+#include "server/node/patience.h"
 #include "server/node/wake_descriptor.h"
+#include "server/node/wake_timer.h"
 
 namespace mariner::node {
 
@@ -45,15 +47,18 @@ class EventLoop final : public Executor {
   // without being woken for them.
   void set_turn_hook(UniqueFunction<void()> hook) { turn_hook_ = std::move(hook); }
 
-  // Asked before the loop would sleep: how long to look for events first, again and again. What
-  // sleeping and waking costs may be more than an event that is due soon is worth waiting for.
-  void set_patience(UniqueFunction<std::chrono::nanoseconds()> patience) {
-    patience_ = std::move(patience);
+  // Asked, with the time, before the loop would sleep: what is under way, and from when on to look
+  // for its end, again and again. What sleeping and waking costs may be more than an event that is
+  // due soon is worth waiting for. Owner's thread only, or before run(); until no_outlook().
+  Result<void> set_outlook(UniqueFunction<Outlook(std::chrono::nanoseconds now)> outlook);
+  void no_outlook() {
+    outlook_ = nullptr;
+    timer_.reset();
   }
 
-  // How long to look for any event before it would sleep; 0, as at first: only as set_patience()
-  // says. Owner's thread only, or before run().
-  void set_busy_poll(std::chrono::nanoseconds most) { busy_poll_ = BusyPoll(most); }
+  // How long to look for events before it would sleep besides; at first not at all. Owner's thread
+  // only, or before run().
+  void set_busy_poll(BusyPoll busy_poll) { busy_poll_ = busy_poll; }
 
   // For how long it has worked: the CPU time of the owner's thread, which must call this, less the
   // time in which it looked for events in vain (too much, where it let others run meanwhile).
@@ -68,16 +73,17 @@ class EventLoop final : public Executor {
   void turn();
   void run_deferred();
   void wait();
-  [[nodiscard]] bool found_soon();
+  [[nodiscard]] bool found(std::chrono::nanoseconds now, std::chrono::nanoseconds until);
 
   boost::asio::io_context context_;
   std::deque<UniqueFunction<void()>> deferred_;
   UniqueFunction<void()> turn_hook_;
-  UniqueFunction<std::chrono::nanoseconds()> patience_;
+  UniqueFunction<Outlook(std::chrono::nanoseconds)> outlook_;
   BusyPoll busy_poll_;
   std::chrono::nanoseconds looked_{0};  // in vain, so far
   bool woken_ = false;                  // by the descriptor, in this turn
   std::unique_ptr<WakeDescriptor> wake_;
+  std::unique_ptr<WakeTimer> timer_;  // when it is time to look
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> stopping_{false};
 };

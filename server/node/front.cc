@@ -1,26 +1,16 @@
 #include "server/node/front.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "server/admin/admin_server.h"
+#include "server/node/processors.h"
 
 namespace mariner::node {
 namespace {
 
 constexpr std::uint16_t kLogoutSeconds = 2;
-
-// That the daemon may run on.
-std::size_t usable_processors() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    return static_cast<std::size_t>(CPU_COUNT(&set));
-  return std::thread::hardware_concurrency();  // more than the set has room for
-}
 
 iscsi::PortalOptions portal_options(const ServerConfig& server, std::uint32_t node) {
   iscsi::PortalOptions options;

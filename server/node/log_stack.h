@@ -100,9 +100,9 @@ class LogStack {
     free_tracks_ = writer().free_tracks();
     less_room_ = std::move(less_room);
   }
-  // How long the event loop should look for completions before it sleeps.
-  [[nodiscard]] std::chrono::nanoseconds patience() const {
-    return array_->writer().idle() ? std::chrono::nanoseconds{0} : patience_.value();
+  // Whether the log writes, and when the event loop should look for the end of that.
+  [[nodiscard]] Outlook outlook(std::chrono::nanoseconds now) {
+    return patience_.outlook(now, !array_->writer().idle());
   }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
   [[nodiscard]] web::LogPayloadMetrics payloads() const {

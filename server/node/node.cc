@@ -11,6 +11,7 @@
 #include "proto/huge_pages.h"
 #include "server/node/config_changes.h"
 #include "server/node/node_control.h"
+#include "server/node/processors.h"
 #include "server/node/view_rules.h"
 #include "server/node/volume_sanitizer.h"
 #include "server/volume/thread_worker.h"
@@ -37,7 +38,7 @@ Node::Node(Config config, std::string config_path, EventLoop& loop, Log& log)
 
 Node::~Node() {
   loop_.set_turn_hook(nullptr);
-  loop_.set_patience(nullptr);
+  loop_.no_outlook();
   // What speaks to the outside goes first, the log last.
   front_.reset();
   control_.reset();
@@ -161,7 +162,11 @@ Result<void> Node::start() {
       HostPace::Parts{node_log_->stack(), *log_space_, *volumes_, loop_, log_},
       config_.log.on_full);
 
-  loop_.set_patience([this] { return node_log_->stack().patience(); });
+  if (Result<void> r = loop_.set_outlook(
+          [this](std::chrono::nanoseconds now) { return node_log_->stack().outlook(now); });
+      !r) {
+    return r;
+  }
   node_log_->stack().start();
   log_packing_ = std::make_unique<LogPacking>(node_log_->stack(), config_.log.compact, log_);
   scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
@@ -171,7 +176,7 @@ Result<void> Node::start() {
         scrub_report_->damaged(node_log_->stack().path_of(disk), damage);
       });
   keep_huge(config_.storage.pending_memory.bytes);
-  loop_.set_busy_poll(config_.server.busy_poll);
+  loop_.set_busy_poll(BusyPoll(config_.server.busy_poll, usable_processors()));
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
@@ -249,7 +254,7 @@ Result<void> Node::reload(const Config& config) {
   take_changes(config_, config);
   views_->set_overlay_default(
       overlay_default(config_.views.overlay_max, node_log_->stack().writer().limit_bytes()));
-  loop_.set_busy_poll(config_.server.busy_poll);
+  loop_.set_busy_poll(BusyPoll(config_.server.busy_poll, usable_processors()));
   log_packing_->set(config_.log.compact);
   volumes_->set_restore_max(config_.rollback.rate_max.bytes);
   log_space_->set_on_full(config_.log.on_full);

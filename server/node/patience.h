@@ -1,11 +1,13 @@
 // How long the event loop looks for the log's completions before it sleeps.
 //
 // A thread that sleeps until its write is durable is woken late: in a virtual machine, where an
-// idle processor is given back to the host, by tens of microseconds, a third of the write itself.
-// To look again and again instead takes a processor, and helps nobody when many writes are under
-// way, whose batches are long and whose loop is busy anyway. So it is done for lone writes only,
-// and only where it pays: some are tried in either way, by turns, the way with the better median is
-// kept for some thousands, then both are tried again.
+// idle processor is given back to the host, by tens of microseconds, up to a third of the write
+// itself. To look again and again instead takes a processor. So the loop sleeps for the first half
+// of the time that such writes mostly take, and looks in the second (what Linux calls hybrid
+// polling). It helps nobody when many writes are under way, whose batches are long and whose loop
+// is busy anyway: it is done for lone writes only, and only where it pays. Some are tried in either
+// way, by turns, the way with the better median is kept for some thousands, then both are tried
+// again.
 //
 // Pure bookkeeping. Owner's thread only.
 #pragma once
@@ -16,6 +18,14 @@
 
 namespace mariner::node {
 
+// What is under way that ends without a host, and when to look for its end. Times are those of the
+// loop's monotonic clock.
+struct Outlook {
+  bool under_way = false;
+  std::chrono::nanoseconds from{0};
+  std::chrono::nanoseconds until{0};  // not after `from`: not at all
+};
+
 class Patience {
  public:
   using Time = std::chrono::nanoseconds;
@@ -24,21 +34,22 @@ class Patience {
   static constexpr std::uint32_t kTrialBatches = 128;  // half of them in each way
   static constexpr std::uint32_t kTurnBatches = 16;    // before the other way has its turn
   static constexpr std::uint32_t kKeptBatches = 4096;
+  // A disk that takes longer is worth no processor.
+  static constexpr Time kLongest = std::chrono::milliseconds(1);
 
   // Without `polls` it never looks.
   explicit Patience(bool polls) : polls_(polls) {}
 
   // A batch of so many records became durable so long after it was dispatched.
   void batch_done(std::uint32_t records, Time duration);
-  // How long to look, with a batch under way. 0: not at all.
-  [[nodiscard]] Time value() const;
+  // Asked whenever the loop would sleep: a batch counts from when it is first heard of here.
+  [[nodiscard]] Outlook outlook(Time now, bool under_way);
 
  private:
-  // Beyond it something else is wrong, and a processor better spent.
-  static constexpr Time kLongest = std::chrono::milliseconds(1);
-
   // Of the trial: whether it is the turn of looking.
-  [[nodiscard]] bool looks() const { return batches_ / kTurnBatches % 2 == 1; }
+  [[nodiscard]] bool turn_of_looking() const { return batches_ / kTurnBatches % 2 == 1; }
+  [[nodiscard]] bool looks() const;
+  void expect(Time duration);
   void decide();
 
   const bool polls_;
@@ -48,8 +59,11 @@ class Patience {
   std::array<Time, kTrialBatches / 2> awake_{};
   std::uint32_t asleep_count_ = 0;
   std::uint32_t awake_count_ = 0;
-  Time patience_{0};   // what the last trial has said
-  bool lone_ = false;  // the last batch was
+  bool pays_ = false;   // as the last trial has said
+  Time expected_{0};    // what a lone batch mostly takes; 0: none has been seen
+  Time since_{0};       // when the batch under way was first heard of
+  bool waits_ = false;  // since then
+  bool lone_ = false;   // the last batch was
 };
 
 }  // namespace mariner::node

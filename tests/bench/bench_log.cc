@@ -64,8 +64,12 @@ Result<void> BenchLog::open() {
     if (observer_) observer_(batch_);
   });
   loop_.set_turn_hook([this] { ring_->reap(); });
-  loop_.set_patience(
-      [this] { return array_->writer().idle() ? std::chrono::nanoseconds{0} : patience_.value(); });
+  if (auto r = loop_.set_outlook([this](std::chrono::nanoseconds now) {
+        return patience_.outlook(now, !array_->writer().idle());
+      });
+      !r) {
+    return r;
+  }
   if (options_.scrub_rate) {
     array_->start();
     array_->start_scrubbing(*options_.scrub_rate,
@@ -94,7 +98,7 @@ BenchLog::~BenchLog() {
     while (!array_->idle()) ring_->wait();
   }
   loop_.set_turn_hook(nullptr);
-  loop_.set_patience(nullptr);
+  loop_.no_outlook();
   loop_.stop_waking();
 }
 

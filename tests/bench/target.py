@@ -72,8 +72,8 @@ NOTES = """\
   the block and a number that counts up), each durable (sync) before the next one of its thread.
 - The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
   each command outstanding.
-- *busy_poll* is an option of the daemon, off by itself: it looks for what hosts send next, instead of sleeping, while they send often.
-  *polling* is one, too: whether it looks for the end of a lone write to the log.
+- By itself the daemon looks for what hosts send next, instead of sleeping, while they send often and the log has nothing to write
+  (*busy_poll*), and for the end of a lone write to the log in the second half of its time (*polling*); *busy_poll = 100us* looks for anything, all the time.
 - CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
   (writing back the page cache) is charged to nobody. The initiator runs on the same cores, MaxRecvDataSegmentLength, FirstBurstLength and
   MaxBurstLength are 256 KiB, ImmediateData=Yes, InitialR2T=No for all."""

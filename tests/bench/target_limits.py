@@ -1,6 +1,6 @@
 """What a load could be expected to reach here, from the ceilings of the same run: one command at a time takes what a target takes that
-keeps nothing, and then the device. So it is of servers that sleep while they wait, as tgt does; one that looks for what comes instead
-(`busy_poll`) saves some of both, for processor time. It is no bound: Mariner has passed it by up to an eighth.
+keeps nothing, and then the device. So it is of servers that sleep while they wait, as tgt does; one that looks for what comes instead,
+as Mariner does by itself, saves some of both. It is no bound.
 
 Of many commands at a time nothing like it is known: what is batched passes both tgt's null store and the device's rate for single
 writes. Nor of long writes, though they go to the log and to the image: a device takes more than it does for fio's durable writers."""

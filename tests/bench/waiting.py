@@ -25,9 +25,21 @@ class Variant:
             self.end(ours)
 
 
+
+def _sleep(ours: Mariner):
+    ours.daemon.configure_server(busy_poll="0s")
+    ours.restart(polling="off")
+
+
+def _as_by_itself(ours: Mariner):
+    ours.daemon.configure_server(busy_poll="auto")
+    ours.restart(polling="auto")
+
+
+ONE_BY_ONE = ("read_4k_qd1", "write_4k_qd1")
+
 VARIANTS = (
-    Variant("mariner_polling", "busy_poll = 100us", ("read_4k_qd1", "write_4k_qd1"),
-            lambda ours: ours.daemon.configure_server(busy_poll="100us"), lambda ours: ours.daemon.configure_server(busy_poll="0s")),
-    Variant("mariner_looking", "polling = auto", ("write_4k_qd1",),
-            lambda ours: ours.restart(polling="auto"), lambda ours: ours.restart(polling="off")),
+    Variant("mariner_polling", "busy_poll = 100us", ONE_BY_ONE,
+            lambda ours: ours.daemon.configure_server(busy_poll="100us"), lambda ours: ours.daemon.configure_server(busy_poll="auto")),
+    Variant("mariner_sleeping", "busy_poll = 0s, polling = off", ONE_BY_ONE, _sleep, _as_by_itself),
 )

@@ -145,7 +145,7 @@ def test_busy_polling_begins_and_ends_at_a_reload(tmp_path):
     with mariner.Daemon(tmp_path) as daemon:
         daemon.start()
         host = Host((daemon.address, daemon.port), daemon.create("db1", "16M")["iqn"])
-        for busy_poll in ("1ms", "0s"):
+        for busy_poll in ("1ms", "0s", "auto"):
             daemon.configure_server(busy_poll=busy_poll)
             for _ in range(200):
                 assert host.command(bytes(6))[0] == GOOD

@@ -31,10 +31,26 @@ TEST(BusyPoll, StopsWhenTheyDoNot) {
 
 TEST(BusyPoll, NeverWhereItIsNotAllowed) {
   BusyPoll poll;
-  EXPECT_FALSE(poll.allowed());
+  EXPECT_FALSE(poll.allowed(false));
+  EXPECT_FALSE(poll.allowed(true));
   wait(poll, 100, 1us);
   EXPECT_EQ(poll.value(), 0us);
 }
+
+TEST(BusyPoll, UnlessItIsToldOtherwiseItLooksForWhatHostsSend) {
+  BusyPoll poll(std::nullopt, 2);
+  EXPECT_TRUE(poll.allowed(false));
+  EXPECT_FALSE(poll.allowed(true)) << "the log writes";
+  wait(poll, 24, BusyPoll::kUnlessToldOtherwise);
+  EXPECT_EQ(poll.value(), BusyPoll::kUnlessToldOtherwise);
+}
+
+TEST(BusyPoll, UnlessItIsToldOtherwiseALoneProcessorHasBetterToDo) {
+  EXPECT_FALSE(BusyPoll(std::nullopt, 1).allowed(false));
+  EXPECT_TRUE(BusyPoll(50us, 1).allowed(false)) << "it is told";
+}
+
+TEST(BusyPoll, LooksForAnythingWhenItIsTold) { EXPECT_TRUE(BusyPoll(50us, 2).allowed(true)); }
 
 }  // namespace
 }  // namespace mariner::node

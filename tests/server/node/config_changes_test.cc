@@ -79,7 +79,7 @@ TEST_F(ConfigChanges, WhatWaitsForTheNextStart) {
       {"log.max_size", [](Config& c) { c.log.max_size = ByteSize{1}; }},
       {"log.track_size", [](Config& c) { c.log.track_size = ByteSize{1}; }},
       {"log.t_wait", [](Config& c) { c.log.t_wait = std::chrono::microseconds(1); }},
-      {"log.polling", [](Config& c) { c.log.polling = true; }},
+      {"log.polling", [](Config& c) { c.log.polling = false; }},
       {"log.durability", [](Config& c) { c.log.durability = LogDurability::kFlush; }},
       {"log.scrub_rate", [](Config& c) { c.log.scrub_rate = ByteSize{0}; }},
       {"storage.lag_max", [](Config& c) { c.storage.lag_max = ByteSize{1}; }},

@@ -43,6 +43,7 @@ TEST(ConfigKeys, ValuesStandAsInTheFile) {
   EXPECT_EQ(value_of(config, "server.portals"), "[\"192.0.2.1:3260\", \"[2001:db8::1]:3260\"]");
   EXPECT_EQ(value_of(config, "server.http"), "\"\"");
   EXPECT_EQ(value_of(config, "server.busy_poll"), "\"50us\"");
+  EXPECT_EQ(value_of(Config{}, "server.busy_poll"), "\"auto\"");
   EXPECT_EQ(value_of(config, "server.socket_threads"), "\"2\"");
   EXPECT_EQ(value_of(config, "server.socket_threads_load"), "\"90%\"");
   EXPECT_EQ(value_of(config, "auth.host1.secret_file"), "\"/etc/a \\\"b\\\"\"");

@@ -53,10 +53,15 @@ TEST(ConfigServer, WrongPortalGroups) {
 }
 
 TEST(ConfigServer, BusyPolling) {
-  EXPECT_EQ(read("").config->server.busy_poll.count(), 0);
+  EXPECT_EQ(read("").config->server.busy_poll, std::nullopt) << "as suits the machine";
+  EXPECT_EQ(read("[server]\nbusy_poll = 'auto'\n").config->server.busy_poll, std::nullopt);
+  EXPECT_EQ(read("[server]\nbusy_poll = '0s'\n").config->server.busy_poll,
+            std::chrono::nanoseconds(0));
   EXPECT_EQ(read("[server]\nbusy_poll = '50us'\n").config->server.busy_poll,
             std::chrono::microseconds(50));
   EXPECT_NE(problem("[server]\nbusy_poll = '2ms'\n").find("expected at most 1ms, found 2ms"),
+            std::string::npos);
+  EXPECT_NE(problem("[server]\nbusy_poll = 'on'\n").find("expected \"auto\" or a duration: "),
             std::string::npos);
 }
 

@@ -42,7 +42,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_EQ(config.log.on_full, OnFull::kShortenWindow);
   EXPECT_EQ(config.log.t_wait, std::chrono::microseconds(200));
   EXPECT_EQ(config.log.durability, LogDurability::kAuto);
-  EXPECT_FALSE(config.log.polling);
+  EXPECT_TRUE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, std::nullopt);
   EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
   EXPECT_EQ(config.views.overlay_max, std::nullopt);
@@ -70,7 +70,7 @@ track_size = "128M"
 on_full = "stop-writes"
 t_wait = "1ms"
 durability = "flush"
-polling = "auto"
+polling = "off"
 scrub_rate = "4M"
 compact = "on"
 compact_after = "10m"
@@ -116,7 +116,7 @@ size = "1GiB"
   EXPECT_EQ(config.log.on_full, OnFull::kStopWrites);
   EXPECT_EQ(config.log.t_wait, std::chrono::milliseconds(1));
   EXPECT_EQ(config.log.durability, LogDurability::kFlush);
-  EXPECT_TRUE(config.log.polling);
+  EXPECT_FALSE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, ByteSize{4u << 20});
   EXPECT_TRUE(config.log.compact.enabled);
   EXPECT_EQ(config.log.compact.after, std::chrono::minutes(10));

@@ -128,16 +128,21 @@ TEST(EventLoop, WhatIsPostedRunsHoweverOftenTheDescriptorWakes) {
   ::close(fd);
 }
 
-// Looking and not finding ends, and what comes then is heard.
-TEST(EventLoop, LooksForAsLongAsItHasPatience) {
+// Looking and not finding ends, and what comes then is heard; so does sleeping until it is time.
+TEST(EventLoop, SleepsAndLooksAsTheOutlookSays) {
   EventLoop loop;
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   int asked = 0;
   int events = 0;
-  loop.set_patience([&] {
-    ++asked;
-    return std::chrono::nanoseconds(asked % 2 == 0 ? 0 : 1000);
+  const Result<void> set = loop.set_outlook([&](std::chrono::nanoseconds now) -> Outlook {
+    using std::chrono::microseconds;
+    switch (++asked % 3) {
+      case 0: return {};
+      case 1: return {true, now - microseconds(1), now + microseconds(1)};
+      default: return {true, now + microseconds(5), now + microseconds(9)};
+    }
   });
+  ASSERT_TRUE(set.has_value());
   loop.set_turn_hook([&] {
     eventfd_t value = 0;
     if (::eventfd_read(fd, &value) != 0) return;
@@ -152,6 +157,35 @@ TEST(EventLoop, LooksForAsLongAsItHasPatience) {
   EXPECT_GE(asked, 100);
   loop.stop_waking();
   ::close(fd);
+}
+
+// With nothing else to come, the loop is woken when it is time to look.
+TEST(EventLoop, IsWokenToLook) {
+  EventLoop loop;
+  int looked = 0;
+  std::chrono::nanoseconds from{0};
+  const Result<void> set = loop.set_outlook([&](std::chrono::nanoseconds now) -> Outlook {
+    if (from == std::chrono::nanoseconds(0) || now >= from) {
+      if (++looked == 100) loop.stop();
+      from = now + std::chrono::microseconds(20);
+    }
+    return {true, from, from};
+  });
+  ASSERT_TRUE(set.has_value());
+  loop.run();
+  EXPECT_GE(looked, 100);
+}
+
+TEST(EventLoop, LooksForNothingWithoutAnOutlook) {
+  EventLoop loop;
+  ASSERT_TRUE(loop.set_outlook([](std::chrono::nanoseconds now) {
+                    return Outlook{true, now + std::chrono::hours(1), now};
+                  })
+                  .has_value());
+  loop.no_outlook();
+  loop.post([&] { loop.stop(); });
+  loop.run();
+  EXPECT_EQ(loop.turns(), 1u);
 }
 
 // Of two loops that take all of a processor, one to look for what does not come.
@@ -174,7 +208,11 @@ TEST(EventLoop, IsNotBusyWhileItLooksInVain) {
   EXPECT_GE(loop.busy_time() - busy_before, kEnough);
 
   EventLoop looking;
-  looking.set_patience([] { return std::chrono::hours(1); });
+  ASSERT_TRUE(looking
+                  .set_outlook([](std::chrono::nanoseconds now) {
+                    return Outlook{true, now, now + std::chrono::hours(1)};
+                  })
+                  .has_value());
   const auto idle_before = looking.busy_time();
   const auto looked_before = used();
   clockid_t clock{};
