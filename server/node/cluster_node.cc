@@ -390,7 +390,10 @@ Result<void> ClusterNode::reload(const Config& config) {
   loop_.set_busy_poll(BusyPoll(config_.server.busy_poll, usable_processors()));
   volumes_->set_catch_up_max(config_.cluster.catch_up_max.bytes);
   volumes_->set_restore_max(config_.rollback.rate_max.bytes);
-  if (node_log_ != nullptr) node_log_->change_disks(config_.log.disks);
+  if (node_log_ != nullptr) {
+    node_log_->change_disks(config_.log.disks);
+    node_log_->set_polling(config_.log.polling);
+  }
   if (log_packing_) log_packing_->set(config_.log.compact);
   if (log_space_) log_space_->set_on_full(config_.log.on_full);
   config_.volumes = config.volumes;

@@ -49,6 +49,7 @@ class Comparison {
     static constexpr std::array kEverywhere = {std::string_view("server.discovery_auth"),
                                                std::string_view("server.busy_poll"),
                                                std::string_view("log.disks"),
+                                               std::string_view("log.polling"),
                                                std::string_view("log.compact"),
                                                std::string_view("log.compact_after"),
                                                std::string_view("log.compact_cpu"),
@@ -138,6 +139,7 @@ void take_changes(Config& running, const Config& read) {
   if (!running.has_log() || !read.has_log()) return;
   running.log.compact = read.log.compact;
   running.log.disks = read.log.disks;
+  running.log.polling = read.log.polling;
   if (!needs_restart(running.log, read.log)) running.log.on_full = read.log.on_full;
 }
 

@@ -199,7 +199,7 @@ void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
   array_->writer().set_observer([this](const logging::LogWriter::BatchReport& batch) {
     commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     batch_bytes_.observe(batch.bytes);
-    patience_.batch_done(batch.records, batch.duration);
+    patience_.batch_done(batch.records, batch.bytes, batch.duration);
     const std::uint64_t free = std::exchange(free_tracks_, array_->writer().free_tracks());
     if (free_tracks_ < free && less_room_) less_room_();
   });

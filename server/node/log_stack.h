@@ -100,6 +100,7 @@ class LogStack {
     free_tracks_ = writer().free_tracks();
     less_room_ = std::move(less_room);
   }
+  void set_polls(bool polls) { patience_.set_polls(polls); }
   // Whether the log writes, and when the event loop should look for the end of that.
   [[nodiscard]] Outlook outlook(std::chrono::nanoseconds now) {
     return patience_.outlook(now, !array_->writer().idle());

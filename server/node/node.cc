@@ -260,6 +260,7 @@ Result<void> Node::reload(const Config& config) {
   log_space_->set_on_full(config_.log.on_full);
   host_pace_->set_on_full(config_.log.on_full);
   node_log_->change_disks(config_.log.disks);
+  node_log_->set_polling(config_.log.polling);
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
     accounts_ = *std::move(accounts);
     config_.auth = config.auth;

@@ -4,10 +4,15 @@
 #include <filesystem>
 #include <utility>
 
+#include "server/node/processors.h"
+
 namespace mariner::node {
 namespace {
 
 constexpr auto kProgress = std::chrono::seconds(2);
+
+// Who looks keeps a lone processor from what is looked for.
+bool polls(bool polling) { return polling && usable_processors() > 1; }
 
 std::optional<logging::DurableWay> durable_way(LogDurability durability) {
   switch (durability) {
@@ -37,13 +42,15 @@ Result<std::unique_ptr<NodeLog>> NodeLog::open(const Config& config, Parts parts
   return log;
 }
 
+void NodeLog::set_polling(bool polling) { stack_->set_polls(polls(polling)); }
+
 Result<void> NodeLog::open() {
   LogSettings settings;
   settings.paths = log_config_.disks;
   settings.size_bytes = log_config_.max_size.bytes / log_config_.disks.size();
   settings.track_bytes = log_config_.track_size.bytes;
   settings.t_wait = log_config_.t_wait;
-  settings.polls = log_config_.polling;
+  settings.polls = polls(log_config_.polling);
   settings.lock_wait = kLockWait;
   settings.durable_way = durable_way(log_config_.durability);
   settings.lag_bytes = lag_bytes_;

@@ -48,6 +48,8 @@ class NodeLog {
 
   // Changes the disks to these: what is new comes in, what is gone is drained.
   void change_disks(const std::vector<std::string>& paths);
+  // As [log] polling says.
+  void set_polling(bool polling);
   // Lets go of what was drained and holds nothing any more.
   void retire_disks();
   // When no volume is left that uses the index.

@@ -18,9 +18,9 @@ Patience::Time median(std::span<Patience::Time> times) {
 
 }  // namespace
 
-void Patience::batch_done(std::uint32_t records, Time duration) {
+void Patience::batch_done(std::uint32_t records, std::uint32_t bytes, Time duration) {
   waits_ = false;
-  lone_ = records <= kLoneRecordsMax;
+  lone_ = records <= kLoneRecordsMax && bytes <= kLoneBytesMax;
   if (!polls_ || !lone_) return;
   expect(duration);
   if (!trying_) {

@@ -30,7 +30,10 @@ class Patience {
  public:
   using Time = std::chrono::nanoseconds;
 
-  static constexpr std::uint32_t kLoneRecordsMax = 2;  // of a batch
+  // Of a batch that counts as lone. What is longer takes so long that waking up does not matter,
+  // and its host has others under way, as a rule.
+  static constexpr std::uint32_t kLoneRecordsMax = 2;
+  static constexpr std::uint32_t kLoneBytesMax = 64 << 10;
   static constexpr std::uint32_t kTrialBatches = 128;  // half of them in each way
   static constexpr std::uint32_t kTurnBatches = 16;    // before the other way has its turn
   static constexpr std::uint32_t kKeptBatches = 4096;
@@ -39,9 +42,10 @@ class Patience {
 
   // Without `polls` it never looks.
   explicit Patience(bool polls) : polls_(polls) {}
+  void set_polls(bool polls) { polls_ = polls; }
 
   // A batch of so many records became durable so long after it was dispatched.
-  void batch_done(std::uint32_t records, Time duration);
+  void batch_done(std::uint32_t records, std::uint32_t bytes, Time duration);
   // Asked whenever the loop would sleep: a batch counts from when it is first heard of here.
   [[nodiscard]] Outlook outlook(Time now, bool under_way);
 
@@ -52,7 +56,7 @@ class Patience {
   void expect(Time duration);
   void decide();
 
-  const bool polls_;
+  bool polls_;
   bool trying_ = true;
   std::uint32_t batches_ = 0;  // of this trial, or since the last one
   std::array<Time, kTrialBatches / 2> asleep_{};

@@ -59,7 +59,7 @@ Result<void> BenchLog::open() {
     const auto now = loop_.monotonic_time();
     batch_ = {now - report.duration, now, report.records, report.bytes};
     written_bytes_ += report.bytes;
-    patience_.batch_done(report.records, report.duration);
+    patience_.batch_done(report.records, report.bytes, report.duration);
     recycle();
     if (observer_) observer_(batch_);
   });

@@ -73,12 +73,6 @@ class Mariner:
     def __exit__(self, *_):
         self._daemon.close()
 
-    def restart(self, **log):
-        """With other keys of [log]."""
-        self._daemon.stop(60)
-        self._daemon.configure_log(**log)
-        self._daemon.start()
-
     def wait_initialised(self, timeout_s: float) -> bool:
         """Until the log's space has been written once, which it does in the background."""
         return wait_initialised(self.pid, self._log_bytes, timeout_s)

@@ -307,21 +307,27 @@ class Bench:
         return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's, the median of the multiples in each round."
 
     def _limits(self) -> str:
-        """What could be expected here beside what is asked; nothing, if no ceiling was measured."""
-        lines = header("what could be expected here", "it is", "that is", "Mariner", "beside others, of what is asked")
+        """What can be reached here at most, beside what is asked; nothing, if no ceiling was measured."""
+        lines = header("what can be reached here at most", "it is", "that is", "Mariner", "beside others, of what is asked")
         known = False
         for load in self.loads:
-            limit = target_limits.limit_of(load.id, self.figure(load, NULL, "rate"), self.figure(load, DEVICE, "rate"))
+            limit = target_limits.limit_of(load.id, self._answers(), self.figure(load, DEVICE, "rate"))
             ours = self.figure(load, OURS, "rate")
             if not limit or not ours:
                 continue
             known = True
             besides = target_limits.beside(load.id, limit, lambda rival: self.figure(load, rival, "rate"))
-            cells = "; ".join(f"{NAMES[each.rival]}: {each.possible:.2f}× of {each.asked:g}×" + ("" if each.is_expected else ", **more is asked**")
+            cells = "; ".join(f"{NAMES[each.rival]}: {each.possible:.2f}× of {each.asked:g}×" + ("" if each.is_possible else ", **out of reach**")
                               for each in besides)
             lines.append(line(load.what, target_limits.LIMITS[load.id].what, f"{number(limit)} {load.unit}",
                               f"{number(ours)} ({ours / limit:.2f} of it)", cells))
         return "\n".join(lines) if known else ""
+
+    def _answers(self) -> float | None:
+        """The greatest rate of commands one at a time that any server answered from memory."""
+        rates = [self.figure(load, server, "rate") for load in self.loads if load.depth == 1
+                 for server in ((NULL,) if load.write else self.runs[load.id].keys() - {DEVICE})]
+        return max(filter(None, rates), default=None)
 
     def _waiting(self) -> str:
         """One command after the other, with other ways to wait."""

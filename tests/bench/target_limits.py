@@ -1,6 +1,6 @@
-"""What a load could be expected to reach here, from the ceilings of the same run: one command at a time takes what a target takes that
-keeps nothing, and then the device. So it is of servers that sleep while they wait, as tgt does; one that looks for what comes instead,
-as Mariner does by itself, saves some of both. It is no bound.
+"""What a load can reach here at most, from the ceilings of the same run: a write that is durable before it is answered, one at a time, takes
+what the device takes for it (fio's O_DIRECT and O_DSYNC, one at a time), and the shortest way from the initiator to a server and back that
+was measured: of any server, however it waits. Who was faster would have to make writes durable sooner than the bare device does.
 
 Of many commands at a time nothing like it is known: what is batched passes both tgt's null store and the device's rate for single
 writes. Nor of long writes, though they go to the log and to the image: a device takes more than it does for fio's durable writers."""
@@ -14,13 +14,13 @@ from target_goals import GOALS
 @dataclasses.dataclass(frozen=True)
 class Limit:
     what: str
-    # Of the rate of a target that keeps nothing, and of the bare device's.
+    # Of the greatest rate of answers, one at a time, and of the bare device's.
     rate: Callable[[float, float], float]
 
 
 LIMITS: dict[str, Limit] = {
-    "write_4k_qd1": Limit("the null store's time and the device's, one after the other, for servers that sleep while they wait",
-                          lambda null, device: 1 / (1 / null + 1 / device)),
+    "write_4k_qd1": Limit("the shortest answer, and the device's time for a durable write, one after the other",
+                          lambda answers, device: 1 / (1 / answers + 1 / device)),
 }
 
 
@@ -28,17 +28,17 @@ LIMITS: dict[str, Limit] = {
 class Beside:
     rival: str
     asked: float
-    possible: float  # what is expected, as a multiple of the rival's rate
+    possible: float  # what is possible, as a multiple of the rival's rate
 
     @property
-    def is_expected(self) -> bool:
+    def is_possible(self) -> bool:
         return self.possible >= self.asked
 
 
-def limit_of(load: str, null: float | None, device: float | None) -> float | None:
+def limit_of(load: str, answers: float | None, device: float | None) -> float | None:
     """None: nothing is known of it."""
     limit = LIMITS.get(load)
-    return limit.rate(null, device) if limit and null and device else None
+    return limit.rate(answers, device) if limit and answers and device else None
 
 
 def beside(load: str, limit: float, rate_of: Callable[[str], float | None]) -> list[Beside]:

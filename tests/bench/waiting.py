@@ -28,12 +28,12 @@ class Variant:
 
 def _sleep(ours: Mariner):
     ours.daemon.configure_server(busy_poll="0s")
-    ours.restart(polling="off")
+    ours.daemon.configure_log(polling="off")
 
 
 def _as_by_itself(ours: Mariner):
     ours.daemon.configure_server(busy_poll="auto")
-    ours.restart(polling="auto")
+    ours.daemon.configure_log(polling="auto")
 
 
 ONE_BY_ONE = ("read_4k_qd1", "write_4k_qd1")

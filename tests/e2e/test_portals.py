@@ -147,6 +147,7 @@ def test_busy_polling_begins_and_ends_at_a_reload(tmp_path):
         host = Host((daemon.address, daemon.port), daemon.create("db1", "16M")["iqn"])
         for busy_poll in ("1ms", "0s", "auto"):
             daemon.configure_server(busy_poll=busy_poll)
+            daemon.configure_log(polling="off" if busy_poll == "0s" else "auto")
             for _ in range(200):
                 assert host.command(bytes(6))[0] == GOOD
         assert daemon.times_said("take effect at the next start") == 0

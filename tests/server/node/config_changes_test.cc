@@ -45,6 +45,7 @@ TEST_F(ConfigChanges, WhatAReloadTakes) {
       {"server.discovery_auth", [](Config& c) { c.server.discovery_auth = {"alice"}; }},
       {"server.busy_poll", [](Config& c) { c.server.busy_poll = std::chrono::microseconds(100); }},
       {"log.disks", [](Config& c) { c.log.disks = {"/log1"}; }},
+      {"log.polling", [](Config& c) { c.log.polling = false; }},
       {"log.on_full", [](Config& c) { c.log.on_full = OnFull::kStopWrites; }},
       {"log.on_full", [](Config& c) { c.log.on_full = OnFull::kThrottle; }},
       {"log.compact", [](Config& c) { c.log.compact.enabled = true; }},
@@ -79,7 +80,6 @@ TEST_F(ConfigChanges, WhatWaitsForTheNextStart) {
       {"log.max_size", [](Config& c) { c.log.max_size = ByteSize{1}; }},
       {"log.track_size", [](Config& c) { c.log.track_size = ByteSize{1}; }},
       {"log.t_wait", [](Config& c) { c.log.t_wait = std::chrono::microseconds(1); }},
-      {"log.polling", [](Config& c) { c.log.polling = false; }},
       {"log.durability", [](Config& c) { c.log.durability = LogDurability::kFlush; }},
       {"log.scrub_rate", [](Config& c) { c.log.scrub_rate = ByteSize{0}; }},
       {"storage.lag_max", [](Config& c) { c.storage.lag_max = ByteSize{1}; }},
@@ -180,6 +180,7 @@ TEST_F(ConfigChanges, WhatIsTakenAtOnceIsTaken) {
   Config read;
   read.log.disks = {"/dev/sdb"};
   read.log.compact.enabled = true;
+  read.log.polling = false;
   read.log.on_full = OnFull::kStopWrites;
   read.log.lost = {"/dev/sdc"};
   read.rollback.rate_max = ByteSize{1};
@@ -188,6 +189,7 @@ TEST_F(ConfigChanges, WhatIsTakenAtOnceIsTaken) {
   take_changes(running_, read);
   EXPECT_THAT(running_.log.disks, ElementsAre("/dev/sdb"));
   EXPECT_TRUE(running_.log.compact.enabled);
+  EXPECT_FALSE(running_.log.polling);
   EXPECT_EQ(running_.log.on_full, OnFull::kStopWrites);
   EXPECT_THAT(running_.log.lost, IsEmpty()) << "at the next start";
   EXPECT_EQ(running_.rollback.rate_max.bytes, 1u);

@@ -8,6 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kNow = 1000s;
+constexpr std::uint32_t kBytes = 8192;
 
 bool looks(Patience& patience) {
   const Outlook outlook = patience.outlook(kNow, true);
@@ -18,7 +19,7 @@ bool looks(Patience& patience) {
 // Lone batches that take so long asleep and awake.
 void run(Patience& patience, std::uint32_t batches, Patience::Time asleep, Patience::Time awake) {
   for (std::uint32_t i = 0; i < batches; ++i) {
-    patience.batch_done(1, looks(patience) ? awake : asleep);
+    patience.batch_done(1, kBytes, looks(patience) ? awake : asleep);
   }
 }
 
@@ -52,7 +53,7 @@ TEST(Patience, TheNextBatchCountsFromItsOwnBeginning) {
   Patience patience(true);
   run(patience, Patience::kTrialBatches, 150us, 100us);
   const Outlook first = patience.outlook(kNow, true);
-  patience.batch_done(1, 100us);
+  patience.batch_done(1, kBytes, 100us);
   EXPECT_GT(patience.outlook(kNow + 100us, true).from, first.from + 90us) << "at once behind it";
   const Outlook idle = patience.outlook(kNow + 200us, false);
   EXPECT_FALSE(idle.under_way);
@@ -74,7 +75,7 @@ TEST(Patience, AStallDecidesNothing) {
   Patience patience(true);
   for (std::uint32_t turn = 0; turn < Patience::kTrialBatches / Patience::kTurnBatches; ++turn) {
     run(patience, Patience::kTurnBatches / 2 - 1, 110us, 110us);
-    patience.batch_done(1, looks(patience) ? 110us : 10s);
+    patience.batch_done(1, kBytes, looks(patience) ? 110us : 10s);
     run(patience, Patience::kTurnBatches / 2, 110us, 110us);
   }
   EXPECT_FALSE(looks(patience));
@@ -83,9 +84,18 @@ TEST(Patience, AStallDecidesNothing) {
 TEST(Patience, DoesNotLookWhenManyWritesAreUnderWay) {
   Patience patience(true);
   run(patience, Patience::kTrialBatches, 150us, 110us);
-  patience.batch_done(Patience::kLoneRecordsMax + 1, 150us);
+  patience.batch_done(Patience::kLoneRecordsMax + 1, kBytes, 150us);
   EXPECT_FALSE(looks(patience));
-  patience.batch_done(1, 110us);
+  patience.batch_done(1, kBytes, 110us);
+  EXPECT_TRUE(looks(patience));
+}
+
+TEST(Patience, DoesNotLookForTheEndOfLongWrites) {
+  Patience patience(true);
+  run(patience, Patience::kTrialBatches, 150us, 110us);
+  patience.batch_done(1, Patience::kLoneBytesMax + 1, 150us);
+  EXPECT_FALSE(looks(patience));
+  patience.batch_done(1, Patience::kLoneBytesMax, 150us);
   EXPECT_TRUE(looks(patience));
 }
 
@@ -93,13 +103,18 @@ TEST(Patience, ASlowDiskIsWorthNoProcessor) {
   Patience patience(true);
   for (std::uint32_t i = 0; i < 10 * Patience::kTrialBatches; ++i) {
     EXPECT_FALSE(looks(patience)) << i;
-    patience.batch_done(1, Patience::kLongest + Patience::kLongest / 4);
+    patience.batch_done(1, kBytes, Patience::kLongest + Patience::kLongest / 4);
   }
 }
 
 TEST(Patience, LooksAtNothingWhenItIsOff) {
   Patience patience(false);
   run(patience, Patience::kTrialBatches, 150us, 110us);
+  EXPECT_FALSE(looks(patience));
+  patience.set_polls(true);
+  run(patience, Patience::kTrialBatches, 150us, 110us);
+  EXPECT_TRUE(looks(patience));
+  patience.set_polls(false);
   EXPECT_FALSE(looks(patience));
 }
 
