@@ -81,7 +81,7 @@ class EventLoop final : public Executor {
   UniqueFunction<Outlook(std::chrono::nanoseconds)> outlook_;
   BusyPoll busy_poll_;
   std::chrono::nanoseconds looked_{0};  // in vain, so far
-  bool woken_ = false;                  // by the descriptor, in this turn
+  bool woken_ = false;                  // by the descriptor or the timer, in this turn
   std::unique_ptr<WakeDescriptor> wake_;
   std::unique_ptr<WakeTimer> timer_;  // when it is time to look
   std::atomic<std::uint64_t> turns_{0};

@@ -39,7 +39,7 @@ Result<std::unique_ptr<WakeDescriptor>> WakeDescriptor::watch(boost::asio::io_co
       reactor.register_internal_descriptor(Reactor::read_op, fd, self->data_, operation.get());
   // The reactor has it now, also when it could not watch the descriptor.
   static_cast<void>(operation.release());
-  if (error != 0) return errno_error(error, "cannot wait for completions of the disks");
+  if (error != 0) return errno_error(error, "cannot watch a descriptor for events");
   return self;
 }
 

@@ -26,7 +26,7 @@ class Variant:
 
 
 
-def _sleep(ours: Mariner):
+def _sleeping(ours: Mariner):
     ours.daemon.configure_server(busy_poll="0s")
     ours.daemon.configure_log(polling="off")
 
@@ -41,5 +41,5 @@ ONE_BY_ONE = ("read_4k_qd1", "write_4k_qd1")
 VARIANTS = (
     Variant("mariner_polling", "busy_poll = 100us", ONE_BY_ONE,
             lambda ours: ours.daemon.configure_server(busy_poll="100us"), lambda ours: ours.daemon.configure_server(busy_poll="auto")),
-    Variant("mariner_sleeping", "busy_poll = 0s, polling = off", ONE_BY_ONE, _sleep, _as_by_itself),
+    Variant("mariner_sleeping", "busy_poll = 0s, polling = off", ONE_BY_ONE, _sleeping, _as_by_itself),
 )
