@@ -37,6 +37,8 @@
 namespace mariner::bench {
 namespace {
 
+constexpr std::chrono::microseconds kBusyPoll{200};
+
 struct LoadOptions {
   std::string mode = "ours";
   std::string folder;
@@ -264,6 +266,8 @@ int refuse(const Error& error) {
 
 int load_ours(const LoadOptions& options) {
   node::EventLoop loop;
+  // A lone write is to show what the log takes: as with [server] busy_poll = "200us".
+  if (options.depth == 1) loop.set_busy_poll(node::BusyPoll(kBusyPoll));
   const std::uint64_t outstanding = std::uint64_t{options.bytes} * options.depth;
   std::optional<logging::DurableWay> way;
   if (options.durability == "fua") way = logging::DurableWay::kFua;
