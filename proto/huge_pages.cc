@@ -19,10 +19,11 @@ namespace mariner {
 namespace {
 
 constexpr std::size_t kSmallest = 4096;
-constexpr std::size_t kSizes = 10;      // 4 KiB to 2 MiB
-constexpr std::size_t kKeptAlways = 8;  // free slabs
-constexpr std::size_t kTrimShare = 16;  // a sixteenth of those that were not needed, each time
-constexpr std::size_t kTrimMax = 16;    // slabs: who trims has other things to do
+constexpr std::size_t kSizes = 10;        // 4 KiB to 2 MiB
+constexpr std::size_t kKeptAlways = 8;    // free slabs
+constexpr std::size_t kKeptAtFirst = 64;  // and by trim()
+constexpr std::size_t kTrimShare = 16;    // a sixteenth of those that were not needed, each time
+constexpr std::size_t kTrimMax = 16;      // slabs: who trims has other things to do
 
 // A huge page, aligned; the address space around it is given back.
 std::byte* map_slab() {
@@ -82,8 +83,8 @@ class Slabs {
   void trim() {
     const std::lock_guard lock(mutex_);
     const std::size_t unused = std::exchange(fewest_free_, free_.size());
-    if (unused <= kKeptAlways) return;
-    const std::size_t share = (unused - kKeptAlways + kTrimShare - 1) / kTrimShare;
+    if (unused <= kKeptAtFirst) return;
+    const std::size_t share = (unused - kKeptAtFirst + kTrimShare - 1) / kTrimShare;
     for (std::size_t i = std::min(share, kTrimMax); i > 0; --i) give_back();
     fewest_free_ = free_.size();
   }
@@ -143,7 +144,7 @@ class Slabs {
   std::unordered_map<std::uintptr_t, std::unique_ptr<Slab>> slabs_;  // by address
   std::array<std::vector<Slab*>, kSizes> open_;  // partly used, by the size of their pieces
   std::deque<Slab*> free_;                       // nothing of them is in use
-  std::size_t kept_max_ = kKeptAlways;
+  std::size_t kept_max_ = kKeptAtFirst;
   std::size_t fewest_free_ = 0;  // since the last trim()
 };
 

@@ -8,7 +8,7 @@
 // Pieces of one size share a slab. A slab whose pieces are all free goes back to the system, but
 // for as many as may be kept: to get one, and to touch it for the first time, costs from 0.3 ms (it
 // is zeroed) to 5 ms (in a virtual machine whose host gives out memory when it is touched).
-// Thread-safe; meant for the slow path behind a cache (payload.cc).
+// Thread-safe: a lock is taken for each piece, so pieces should be worth it.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // With the size that it was allocated with.
 void free_huge(std::byte* memory, std::size_t bytes) noexcept;
 
-// So many bytes of free slabs, in all, are kept from now on. 16 MiB always are.
+// So many bytes of free slabs, in all, are kept from now on: at first 128 MiB, never less than 16.
 void keep_huge(std::size_t bytes);
-// To be called each second by who keeps more: gives back a little of what has not been needed since
-// the last call.
+// To be called each second by who keeps more than 128 MiB: gives back a little of what is over that
+// and has not been needed since the last call.
 void trim_huge();
 
 // What the process holds in slabs, free pieces included.

@@ -1,9 +1,11 @@
-// Memory for payloads comes from the C library's aligned allocator, or from huge pages if it is a
-// large one, through a small cache of recently freed buffers per thread and size class, because 4
-// KiB payloads come and go with every command. So do the controls, which count who keeps them:
-// thousands that are freed at once are thousands of small pieces for the allocator to join and to
-// divide again. The caches are bounded (kCachedBytesMax and kCachedControlsMax per thread); sizes
-// that are not used any more make room for those that are.
+// Memory for payloads of 64 KiB and more comes from huge pages, whose free pieces all threads
+// share: one that is filled on one thread and let go on another would only pile up in a cache of
+// the other. That for smaller ones comes from the C library's aligned allocator, through a cache of
+// recently freed buffers per thread and size class, because 4 KiB payloads come and go with every
+// command. So do the controls, which count who keeps them: thousands that are freed at once are
+// thousands of small pieces for the allocator to join and to divide again. The caches are bounded
+// (kCachedBytesMax and kCachedControlsMax per thread); sizes that are not used any more make room
+// for those that are.
 #include "proto/payload.h"
 
 #include <algorithm>
@@ -19,8 +21,9 @@
 namespace mariner {
 namespace {
 
-constexpr std::size_t kClassCount = 10;      // 4 KiB << 0 ... 4 KiB << 9 (2 MiB)
-constexpr std::size_t kHugeClassesFrom = 4;  // 64 KiB: smaller ones, long-lived, would pin slabs
+constexpr std::size_t kClassCount = 4;  // 4 KiB << 0 ... 4 KiB << 3 (32 KiB): those of the cache
+constexpr std::size_t kHugeFrom = 64u << 10;  // smaller ones, long-lived, would pin slabs
+static_assert((std::size_t{kBlockBytes} << kClassCount) == kHugeFrom);
 constexpr std::size_t kCachedBytesMax = 128u << 20;
 constexpr std::size_t kCachedControlsMax = kCachedBytesMax / kBlockBytes;
 
@@ -32,18 +35,6 @@ std::size_t class_of(std::size_t capacity) {
                                      : kClassCount;
 }
 
-std::byte* allocate_memory(std::size_t size_class, std::size_t capacity) {
-  const bool huge = size_class >= kHugeClassesFrom && size_class < kClassCount;
-  if (huge) return allocate_huge(capacity);
-  return static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, capacity));
-}
-
-void free_memory(std::size_t size_class, std::byte* p, std::size_t capacity) noexcept {
-  const bool huge = size_class >= kHugeClassesFrom && size_class < kClassCount;
-  if (huge) return free_huge(p, capacity);
-  std::free(p);
-}
-
 struct Cache {
   std::array<std::vector<std::byte*>, kClassCount> free;
   std::size_t cached_bytes = 0;
@@ -51,14 +42,18 @@ struct Cache {
   ~Cache() {
     alive = false;
     for (std::size_t i = 0; i < kClassCount; ++i) {
-      for (std::byte* p : free[i]) free_memory(i, p, std::size_t{kBlockBytes} << i);
+      for (std::byte* p : free[i]) std::free(p);
     }
   }
 };
 
 thread_local Cache t_cache;
 
+// Sizes that slabs are cut into; larger ones are the C library's.
+bool is_huge(std::size_t capacity) { return capacity >= kHugeFrom && capacity <= kHugePageBytes; }
+
 std::byte* allocate_bytes(std::size_t capacity) {
+  if (is_huge(capacity)) return allocate_huge(capacity);
   const std::size_t size_class = class_of(capacity);
   if (size_class < kClassCount && t_cache.alive && !t_cache.free[size_class].empty()) {
     std::byte* p = t_cache.free[size_class].back();
@@ -66,9 +61,7 @@ std::byte* allocate_bytes(std::size_t capacity) {
     t_cache.cached_bytes -= capacity;
     return p;
   }
-  std::byte* const p = allocate_memory(size_class, capacity);
-  CHECK_MSG(p != nullptr, "out of memory for a payload");
-  return p;
+  return static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, capacity));
 }
 
 // As long as another class has more than this one.
@@ -83,13 +76,14 @@ void make_room(std::size_t size_class, std::size_t capacity) noexcept {
     }
     if (most == size_class) return;
     const std::size_t freed = std::size_t{kBlockBytes} << most;
-    free_memory(most, t_cache.free[most].back(), freed);
+    std::free(t_cache.free[most].back());
     t_cache.free[most].pop_back();
     t_cache.cached_bytes -= freed;
   }
 }
 
 void free_bytes(std::byte* p, std::size_t capacity) noexcept {
+  if (is_huge(capacity)) return free_huge(p, capacity);
   const std::size_t size_class = class_of(capacity);
   if (size_class < kClassCount && t_cache.alive) make_room(size_class, capacity);
   if (size_class < kClassCount && t_cache.alive &&
@@ -98,7 +92,7 @@ void free_bytes(std::byte* p, std::size_t capacity) noexcept {
     t_cache.cached_bytes += capacity;
     return;
   }
-  free_memory(size_class, p, capacity);
+  std::free(p);
 }
 
 }  // namespace
@@ -135,13 +129,14 @@ void Payload::free_control(Control* control) noexcept {
 
 Payload Payload::allocate(std::size_t bytes) {
   const std::size_t blocks = (bytes + kBlockBytes - 1) >> kBlockShift;
-  // Sizes up to 2 MiB are rounded up to a power of two so that the cache can serve them again.
+  // Sizes up to 2 MiB are rounded up to a power of two: caches and slabs serve them again.
   const std::size_t rounded =
-      blocks <= (1u << (kClassCount - 1)) ? std::bit_ceil(blocks == 0 ? 1 : blocks) : blocks;
+      blocks <= kHugePageBytes / kBlockBytes ? std::bit_ceil(blocks == 0 ? 1 : blocks) : blocks;
   Control* const control = new_control();
   control->size = bytes;
   control->capacity = rounded << kBlockShift;
   control->data = allocate_bytes(control->capacity);
+  CHECK_MSG(control->data != nullptr, "out of memory for a payload");
   g_total_bytes.fetch_add(control->capacity, std::memory_order_relaxed);
   Payload payload;
   payload.control_ = control;
