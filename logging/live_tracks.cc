@@ -17,6 +17,7 @@ std::vector<LiveTracks> live_tracks(const LogArray& log) {
                     .finished = member->log_disk->finished(),
                     .tracks = {},
                     .withdrawn = log.writer().withdrawn()};
+    if (log.writer().is_written_one_by_one()) live.read_bytes_max = kShortReadBytesMax;
     if (oldest <= current) {
       live.tracks = allocated_from(member->tracks, oldest, current - oldest + 1);
       std::erase_if(live.tracks, [&](const Allocated& a) { return a.allocation > current; });
@@ -33,9 +34,10 @@ Result<CompleteTrack> read_track(const LiveTracks& live, std::size_t number) {
                                     live.tracks.end());
   const std::uint64_t last = live.finished ? live.current - 1 : live.current;
   if (rest.front().allocation == last) {
-    return read_growing_track(*live.disk, live.superblock, rest.front());
+    return read_growing_track(*live.disk, live.superblock, rest.front(), live.read_bytes_max);
   }
-  return read_complete_track(*live.disk, live.superblock, rest, live.current_first_batch);
+  return read_complete_track(*live.disk, live.superblock, rest, live.current_first_batch,
+                             live.read_bytes_max);
 }
 
 }  // namespace

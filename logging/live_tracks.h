@@ -25,7 +25,12 @@ struct LiveTracks {
   bool finished = false;          // there is none: the last one is complete, and nothing follows it
   std::vector<Allocated> tracks;  // from the oldest to the current one, without holes
   Withdrawn withdrawn{};
+  std::uint64_t read_bytes_max = kScanReadBytesMax;  // of one read
 };
+
+// Where hosts send one write after the other: such a write waits for as long as the device is busy
+// with a read (1 MiB took a device that writes 8 KiB in 30 us another 300).
+inline constexpr std::uint64_t kShortReadBytesMax = 256u << 10;
 
 // Owner's thread.
 std::vector<LiveTracks> live_tracks(const LogArray& log);

@@ -46,7 +46,9 @@ LogWriter::LogWriter(Executor& executor, std::uint64_t next_ordinal, Options opt
       policy_({.t_wait = options.t_wait,
                .batch_bytes_max = std::max(options.batch_bytes_max, kRecordBytesMax),
                .overhead_bytes = kBatchHeaderBytes}),
-      ordinals_(next_ordinal) {}
+      ordinals_(next_ordinal),
+      records_of_a_batch_(2 * kFewRecords) {  // until more is known
+}
 
 LogWriter::~LogWriter() {
   *alive_ = false;
@@ -88,10 +90,22 @@ void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgen
   pending.sets_aside = sets_aside;
   // While the disk is busy with the batch before.
   pending.block_crcs = crcs_of(pending.payload);
+  rest_.arrived(is_base(pending), waiting_.empty(), pending.arrived);
   waiting_.push_back(std::move(pending));
   // A disk that is alone and busy takes it when it is done.
   if (arms_.size() == 1 && arms_.front()->in_flight) return;
   pump_soon();
+}
+
+// All that waits, for a write of a host. (Many of those at a time notice no batch between them, and
+// what they wait for may be the image, which waits for this.)
+bool LogWriter::rests(Time now) {
+  if (!is_written_one_by_one() || arms_.size() != 1 || !arms_.front()->queue.empty() ||
+      waiting_.empty())
+    return false;
+  const std::optional<Time> until = rest_.until(now);
+  if (until) wake_at(*until);
+  return until.has_value();
 }
 
 void LogWriter::retry() {
@@ -115,6 +129,7 @@ void LogWriter::pump() {
     return fail_all(why_failed_);
   }
   const Time now = executor_.monotonic_time();
+  if (rests(now)) return watch();
   bool dispatched = false;
   while (!failed_) {
     bool changed = assign_waiting(now);
@@ -183,6 +198,7 @@ bool LogWriter::assign_waiting(Time now) {
     waiting_.pop_front();
     assigned = true;
   }
+  if (waiting_.empty()) rest_.all_left();
   return assigned;
 }
 
@@ -287,6 +303,7 @@ void LogWriter::completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Resu
       batch->records.clear();
       if (arm.failures_in_a_row < kFailuresMax) readmit(arm);
     }
+    rest_.came_back();
     take_queue(arm);
     waiting_.put_back({std::make_move_iterator(batch->records.begin()),
                        std::make_move_iterator(batch->records.end())});
@@ -306,11 +323,13 @@ void LogWriter::succeeded(Arm& arm, LogBatch& batch, bool abandoned) {
                batch.sectors.count * arm.disk->superblock().sector_bytes, now - batch.dispatched});
   }
   if (abandoned) return;
+  const auto records = static_cast<double>(batch.records.size());
+  records_of_a_batch_ += (records - records_of_a_batch_) * kNewestShare;
   for (const PendingRecord& pending : batch.records) {
     ordinals_.settle(pending.record.ordinal);
     in_hand_bytes_ -= pending.sets_aside;
   }
-  if (!waiting_.empty() || !arm.queue.empty()) dispatch_now();
+  if ((!waiting_.empty() || !arm.queue.empty()) && !rests(now)) dispatch_now();
   for (PendingRecord& pending : batch.records)
     pending.done(LoggedAt{pending.location, pending.record.ordinal});
 }

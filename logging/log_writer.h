@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "logging/active_disk.h"
+#include "logging/base_rest.h"
 #include "logging/log_batch.h"
 #include "logging/log_disk.h"
 #include "logging/ordinal_frontier.h"
@@ -151,6 +152,10 @@ class LogWriter {
   void forget_withdrawn(std::uint64_t end) { withdrawn_.forget_below(end); }
   // Every record with an ordinal below it is durable, or was given up.
   [[nodiscard]] std::uint64_t ordinal_frontier() const { return ordinals_.value(); }
+  // How many records a batch had in the last while, about: few where hosts wait for one write
+  // before they send the next, and notice what else the disk or this thread does.
+  [[nodiscard]] double records_of_a_batch() const { return records_of_a_batch_; }
+  [[nodiscard]] bool is_written_one_by_one() const { return records_of_a_batch_ < kFewRecords; }
   // No disk is left that can be written to.
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] DiskState state_of(std::uint8_t disk) const;
@@ -158,6 +163,8 @@ class LogWriter {
  private:
   using Time = std::chrono::nanoseconds;
   static constexpr int kFailuresMax = 2;  // in a row, of one disk
+  static constexpr double kFewRecords = 4;
+  static constexpr double kNewestShare = 1.0 / 64;  // of records_of_a_batch()
 
   // A disk of the array.
   struct Arm {
@@ -173,6 +180,7 @@ class LogWriter {
     UniqueFunction<void(Result<void>)> removed;  // it is being removed
   };
 
+  [[nodiscard]] bool rests(Time now);
   void pump_soon();
   void pump();
   bool assign_waiting(Time now);
@@ -224,6 +232,8 @@ class LogWriter {
   Payloads payloads_;
   std::uint64_t set_aside_bytes_ = 0;
   std::uint64_t in_hand_bytes_ = 0;  // of these, by records that are not durable yet
+  BaseRest rest_;
+  double records_of_a_batch_ = 1;
   bool pump_pending_ = false;
   bool failed_ = false;
   Error why_failed_{ErrorCode::kIo, "the log disk has failed; see the daemon's log"};

@@ -114,12 +114,12 @@ Result<Recovered> recover_log(std::span<const LogDiskRef> disks, unsigned thread
 
 Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblock,
                                           const std::vector<Allocated>& tracks,
-                                          std::uint64_t end_batch) {
+                                          std::uint64_t end_batch, std::uint64_t read_bytes_max) {
   CHECK(!tracks.empty());
   const auto header = header_of_taken(disk, superblock, tracks.front());
   if (!header) return header.error();
   if (!*header) return CompleteTrack{};
-  TrackScanRequest request{.track = **header};
+  TrackScanRequest request{.track = **header, .read_bytes_max = read_bytes_max};
   for (std::size_t i = 1; i < tracks.size() && request.end_batch == 0; ++i) {
     const auto next = header_of_taken(disk, superblock, tracks[i]);
     if (!next) return next.error();
@@ -135,11 +135,12 @@ Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblo
 }
 
 Result<CompleteTrack> read_growing_track(Disk& disk, const Superblock& superblock,
-                                         const Allocated& track) {
+                                         const Allocated& track, std::uint64_t read_bytes_max) {
   const auto header = header_of_taken(disk, superblock, track);
   if (!header) return header.error();
   if (!*header) return CompleteTrack{};
-  return scanned(disk, superblock, {.track = **header, .is_last = true});
+  return scanned(disk, superblock,
+                 {.track = **header, .is_last = true, .read_bytes_max = read_bytes_max});
 }
 
 }  // namespace mariner::logging

@@ -18,6 +18,7 @@
 #include "logging/record.h"
 #include "logging/superblock_store.h"
 #include "logging/track_list.h"
+#include "logging/track_scan.h"
 #include "logging/withdrawn.h"
 
 namespace mariner::logging {
@@ -63,13 +64,16 @@ struct CompleteTrack {
 };
 // Reads the records of a track that is no longer written to: the first of `tracks`, which the
 // others follow (to tell where it ends). `end_batch`: where it ends if none of those has been
-// written to yet; 0: not known, and that is kCorrupt. Nothing in it: an unused one. Any thread.
+// written to yet; 0: not known, and that is kCorrupt. `read_bytes_max` as TrackScanRequest's.
+// Nothing in it: an unused one. Any thread.
 Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblock,
                                           const std::vector<Allocated>& tracks,
-                                          std::uint64_t end_batch = 0);
+                                          std::uint64_t end_batch = 0,
+                                          std::uint64_t read_bytes_max = kScanReadBytesMax);
 // The same of the track that is being filled, as far as it goes; what is in flight may be there or
 // not.
 Result<CompleteTrack> read_growing_track(Disk& disk, const Superblock& superblock,
-                                         const Allocated& track);
+                                         const Allocated& track,
+                                         std::uint64_t read_bytes_max = kScanReadBytesMax);
 
 }  // namespace mariner::logging

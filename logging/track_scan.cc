@@ -19,14 +19,16 @@ namespace {
 // each batch, and one for each MiB.
 class Window {
  public:
-  static constexpr std::uint64_t kBytes = 1u << 20;
+  static constexpr std::uint64_t kBytes = kScanReadBytesMax;
   static constexpr std::uint64_t kGapBytes = 64u << 10;
   static constexpr std::uint64_t kFirstBytes = 64u << 10;
 
-  Window(Disk& disk, std::uint32_t sector_bytes, std::uint64_t end_sector)
+  Window(Disk& disk, std::uint32_t sector_bytes, std::uint64_t end_sector,
+         std::uint64_t read_bytes_max)
       : disk_(disk),
         sector_bytes_(sector_bytes),
         end_sector_(end_sector),
+        read_bytes_max_(read_bytes_max),
         buffer_(Payload::allocate(kBytes)) {}
 
   // The next areas are probably as long as this.
@@ -38,7 +40,7 @@ class Window {
     if (sector < first_ || sector + count > first_ + held_) {
       const bool far =
           held_ > 0 && (sector < first_ || sector >= first_ + held_ + kGapBytes / sector_bytes_);
-      read_bytes_ = far ? sector_bytes_ : std::min(kBytes, 2 * read_bytes_);
+      read_bytes_ = far ? sector_bytes_ : std::min(read_bytes_max_, 2 * read_bytes_);
       const std::uint64_t want = std::min(
           std::max({count, least_sectors_, read_bytes_ / sector_bytes_}), end_sector_ - sector);
       if (Result<void> r = read_with_damage(disk_, sector * sector_bytes_,
@@ -58,6 +60,7 @@ class Window {
   Disk& disk_;
   const std::uint64_t sector_bytes_;
   const std::uint64_t end_sector_;
+  const std::uint64_t read_bytes_max_;
   Payload buffer_;
   std::uint64_t first_ = 0;
   std::uint64_t held_ = 0;
@@ -73,7 +76,7 @@ class Scanner {
         request_(request),
         first_sector_(superblock.track_first_sector(request.track.track)),
         end_sector_(first_sector_ + superblock.track_sectors),
-        window_(disk, superblock.sector_bytes, end_sector_) {}
+        window_(disk, superblock.sector_bytes, end_sector_, request.read_bytes_max) {}
 
   Result<TrackScan> run() {
     Result<void> scanned = superblock_.rotates() ? scan_scattered() : scan_sequence();

@@ -25,10 +25,14 @@ struct LogDamage {
   std::string what;
 };
 
+inline constexpr std::uint64_t kScanReadBytesMax = 1u << 20;
+
 struct TrackScanRequest {
   TrackHeader track;
   bool is_last = false;         // the youngest track: its last batch may be torn
   std::uint64_t end_batch = 0;  // else: the first batch of the next track
+  // The longest read, but for a batch's header that is longer; from 64 KiB to 1 MiB.
+  std::uint64_t read_bytes_max = kScanReadBytesMax;
 };
 
 struct ScannedRecord {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <variant>
@@ -134,6 +135,13 @@ class History {
   // The moment of a time or of a number, as the history has it by now: whether more can come before
   // it, only who stamps writes can tell. It may be before `oldest`.
   virtual void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) = 0;
+
+  // How many of the last writes were made durable together, about: few where hosts wait for one
+  // before they send the next, and notice what else their writes wait for. Very many where that is
+  // not known.
+  [[nodiscard]] virtual double writes_at_once() const {
+    return std::numeric_limits<double>::infinity();
+  }
 
   // What happened in a part of it. One on another machine lists fewer writes than were asked for,
   // and says so.

@@ -253,10 +253,15 @@ std::optional<PendingTable::Run> ImageApplier::next_run() {
   }
 }
 
+std::size_t ImageApplier::chunk_runs() const {
+  const double many = kChunkRunsMin * parts_.history.writes_at_once();
+  return static_cast<std::size_t>(std::clamp(many, double{kChunkRunsMin}, double{kChunkRuns}));
+}
+
 ImageApplier::Chunk ImageApplier::gather() {
   Chunk chunk;
   const std::uint64_t blocks_max = std::min(kChunkBlocks, portion_left_);
-  const std::size_t runs_max = order_.empty() ? kChunkRuns : kOrderedChunkRuns;
+  const std::size_t runs_max = order_.empty() ? chunk_runs() : kOrderedChunkRuns;
   while (chunk.runs.size() < runs_max && chunk.blocks < blocks_max) {
     std::optional<PendingTable::Run> run = next_run();
     if (!run) break;
@@ -390,8 +395,10 @@ void ImageApplier::log_before_images(const std::shared_ptr<Capture>& capture) {
 void ImageApplier::write_chunk() {
   auto changes = std::make_shared<std::vector<ImageChange>>(std::move(changes_));
   changes_.clear();
+  const bool notice = chunk_runs() < kChunkRuns;
+  const Begin begin = begin_ == Begin::kFew && notice ? Begin::kFewAndYield : begin_;
   parts_.worker.run(
-      [parts = &parts_, changes, past_cache = past_cache_, begin = begin_] {
+      [parts = &parts_, changes, past_cache = past_cache_, begin] {
         return past_cache ? write_image_past_cache(parts->image, *changes)
                           : write_image_and_begin(parts->image, *changes, begin);
       },

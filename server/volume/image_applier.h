@@ -100,7 +100,10 @@ class ImageApplier {
  private:
   static constexpr std::uint64_t kChunkBlocks = History::kBytesBlocksMax;
   // Who walks a table of what memory holds keeps hosts waiting for no longer than it takes to get
-  // so many runs together; and what has to be got out of the past is asked for many at a time.
+  // so many runs together: few where they notice, because they wait for one write before they send
+  // the next, and at most kChunkRuns. What has to be got out of the past is asked for many at a
+  // time.
+  static constexpr std::size_t kChunkRunsMin = 32;  // and as many for each write that comes with it
   static constexpr std::size_t kChunkRuns = 256;
   static constexpr std::size_t kOrderedChunkRuns = 1024;
   // Beside the one that is written. Each is 8 MiB of what came out of the past.
@@ -142,6 +145,7 @@ class ImageApplier {
   void ask();
   [[nodiscard]] std::optional<PendingTable::Run> next_run();
   [[nodiscard]] Chunk gather();
+  [[nodiscard]] std::size_t chunk_runs() const;
   void add_lookups(Chunk& chunk) const;
   [[nodiscard]] bool beside_base(BlockRange range) const;
   void apply(Chunk chunk);

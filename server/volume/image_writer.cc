@@ -27,14 +27,17 @@ constexpr std::uint64_t kStreamedTogether = 1u << 20;
 enum class Way : std::uint8_t { kCached, kCachedAndBegun, kPastCache };
 
 constexpr std::size_t writes_of(Begin begin) {
-  return begin == Begin::kFew ? kFewBegunTogether : kManyBegunTogether;
+  return begin == Begin::kMany ? kManyBegunTogether : kFewBegunTogether;
 }
 
 // Gathers neighbouring pieces of memory into one write, and neighbouring zeros into one hole.
 class Gatherer {
  public:
   Gatherer(logging::Disk& image, Way way, Begin begin = Begin::kMany)
-      : image_(image), way_(way), writes_begun_together_(writes_of(begin)) {}
+      : image_(image),
+        way_(way),
+        yields_(begin == Begin::kFewAndYield),
+        writes_begun_together_(writes_of(begin)) {}
 
   Result<void> bytes(std::uint64_t offset, logging::ConstBytes part) {
     if (Result<void> r = end_hole(); !r) return r;
@@ -81,6 +84,7 @@ class Gatherer {
     Result<void> r = image_.write(start_, parts_, logging::Durability::kVolatile);
     parts_.clear();
     if (way_ == Way::kCachedAndBegun) {
+      if (yields_) std::this_thread::yield();
       if (not_begun_++ == 0) begin_at_ = start_;
       not_begun_bytes_ += end - start_;
       end_at_ = end;
@@ -118,6 +122,7 @@ class Gatherer {
 
   logging::Disk& image_;
   const Way way_;
+  const bool yields_;  // after each write, too
   const std::size_t writes_begun_together_;
   std::vector<logging::Disk::Write> writes_;  // past the cache, that are still to be done
   std::uint64_t past_cache_bytes_ = 0;

@@ -20,8 +20,9 @@ struct ImageChange {
 };
 
 // How many writes to an image a device has at a time. What else it is to do, the log's writes first
-// of all, waits behind them: few, as long as the image keeps up.
-enum class Begin : std::uint8_t { kFew, kMany };
+// of all, waits behind them: few, as long as the image keeps up. And what waits for this core may
+// wait for no longer than one of them takes.
+enum class Begin : std::uint8_t { kFewAndYield, kFew, kMany };
 
 // Applies the changes, which are in address order and do not overlap: neighbours go out in one
 // write, zeros become holes. Not durable until the image is flushed. Blocking.

@@ -49,6 +49,7 @@ class LocalHistory final : public History {
   void log_before_image(BlockRange range, PayloadSlice bytes, Done done) override;
   void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
   void summarize(const HistorySummary::Question& question, SummaryDone done) override;
+  [[nodiscard]] double writes_at_once() const override { return parts_.log.writes_at_once(); }
 
   // The oldest moment at or after `from` that is held; nothing: none is.
   [[nodiscard]] std::optional<SequenceNumber> oldest_held(SequenceNumber from) const;

@@ -219,10 +219,11 @@ void Reclaimer::divide() {
 
 void Reclaimer::divide(VolumeId id, const std::vector<BlockRange>& ranges,
                        std::uint64_t blocks_max) {
+  const std::size_t ranges_max = ranges_per_turn();
   std::uint64_t blocks = blocks_max;  // of the last portion
   for (BlockRange left : ranges) {
     while (!left.empty()) {
-      if (blocks == blocks_max || portions_.back().ranges.size() == kRangesPerTurn) {
+      if (blocks == blocks_max || portions_.back().ranges.size() >= ranges_max) {
         portions_.push_back({id, {}});
         blocks = 0;
       }
@@ -232,6 +233,12 @@ void Reclaimer::divide(VolumeId id, const std::vector<BlockRange>& ranges,
       left = BlockRange::between(left.first + count, left.end());
     }
   }
+}
+
+std::size_t Reclaimer::ranges_per_turn() const {
+  const double records = parts_.log.writer().records_of_a_batch();
+  return std::clamp(static_cast<std::size_t>(records * kRangesPerTurnMin), kRangesPerTurnMin,
+                    kRangesPerTurn);
 }
 
 std::uint64_t Reclaimer::end_ordinal() const {

@@ -119,6 +119,9 @@ class Reclaimer {
   [[nodiscard]] bool idle() const { return !done_; }
 
  private:
+  // Where hosts wait for one write before they send the next, they notice how long a turn takes.
+  // The more of them go together, the more is to be judged.
+  static constexpr std::size_t kRangesPerTurnMin = 16;
   static constexpr std::size_t kRangesPerTurn = 64;
   static constexpr std::uint64_t kBlocksPerTurn = 512;
   static constexpr std::uint64_t kZeroedBlocksPerTurn = 65536;
@@ -186,6 +189,7 @@ class Reclaimer {
   void add_brought_back(NextVolume next);
   void divide();
   void divide(VolumeId id, const std::vector<BlockRange>& ranges, std::uint64_t blocks_max);
+  [[nodiscard]] std::size_t ranges_per_turn() const;
   [[nodiscard]] std::uint64_t end_ordinal() const;
   [[nodiscard]] std::uint64_t room(
       const std::function<bool(const logging::LogArray::Member&)>& counts) const;

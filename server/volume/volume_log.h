@@ -67,6 +67,9 @@ class VolumeLog final : public replication::LoggerParticipant {
   void log_kept(const KeptShown& shown, PayloadSlice bytes,
                 UniqueFunction<void(Result<void>)> done);
 
+  // History::writes_at_once()
+  [[nodiscard]] double writes_at_once() const { return writer_.records_of_a_batch(); }
+
   // Makes the image the base of `range`, durably and in the index: its before-images are void.
   void log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done);
 

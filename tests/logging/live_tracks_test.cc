@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
 #include "tests/logging/array_rig.h"
 #include "tests/logging/log_testing.h"
+#include "tests/support/watched_disk.h"
 
 namespace mariner::logging {
 namespace {
@@ -49,6 +52,21 @@ TEST_F(LiveTracksTest, FromTheOldestToTheOneThatIsBeingFilled) {
   EXPECT_EQ(read(disks[0], 1), "4 5");
   release();
   EXPECT_EQ(live_tracks(*rig_.array)[0].tracks.size(), 1u);
+}
+
+// The log is written meanwhile, to the same device.
+TEST_F(LiveTracksTest, AreReadInShortPiecesWhereWritesComeOneByOne) {
+  for (std::uint64_t i = 1; i <= 400; ++i) rig_.append_now(record_of(1, i));
+  leave();
+  rig_.append_now(record_of(1, 401));
+  std::vector<LiveTracks> disks = live_tracks(*rig_.array);
+  EXPECT_EQ(disks[0].read_bytes_max, kShortReadBytesMax);
+  auto watched = std::make_shared<mariner::test::WatchedDisk>(*disks[0].disk);
+  disks[0].disk = watched;
+  EXPECT_TRUE(read(disks[0], 0).ends_with(" 399 400"));
+  std::uint64_t longest = 0;
+  for (const ByteRange& each : watched->reads()) longest = std::max(longest, each.length);
+  EXPECT_EQ(longest, kShortReadBytesMax);
 }
 
 // Who reads them takes time, and the log goes round meanwhile.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,20 @@ TEST_F(TrackScanTest, ReadsManySmallBatchesAtOnce) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->batches, 500u);
   EXPECT_LE(watched.reads().size(), 10u) << "1,000 blocks, in pieces that grow to 256";
+}
+
+TEST_F(TrackScanTest, ReadsNoMoreAtOnceThanItIsTold) {
+  std::uint64_t block = kFirst;
+  for (std::uint64_t number = 10; number < 510; ++number) block = put({number, block, 1});
+  mariner::test::WatchedDisk watched(disk_);
+  const auto found = scan_track(
+      watched, superblock_,
+      {.track = {kTrack, kAllocation, 10}, .end_batch = 510, .read_bytes_max = 128u << 10});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->batches, 500u);
+  std::uint64_t longest = 0;
+  for (const ByteRange& read : watched.reads()) longest = std::max(longest, read.length);
+  EXPECT_EQ(longest, 128u << 10);
 }
 
 // Large and small ones in turn: not more than a read for each batch, whatever their order.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,8 @@ class AskedHistory final : public volume::History {
     summaries.push_back({question, std::move(done)});
   }
 
+  [[nodiscard]] double writes_at_once() const override { return at_once; }
+
   // Takes the oldest question out of `questions`.
   template <typename Question>
   static Question next(std::deque<Question>& questions) {
@@ -85,6 +88,7 @@ class AskedHistory final : public volume::History {
     return question;
   }
 
+  double at_once = std::numeric_limits<double>::infinity();
   std::deque<Locate> locates;
   std::deque<Read> reads;
   std::deque<Changed> changes;

@@ -290,5 +290,40 @@ TEST_F(ImageApplierAheadTest, AnErrorEndsItWhenAllIsAnswered) {
   EXPECT_EQ(flushes_, 0);
 }
 
+// How many pieces a table of 128 runs goes to the image in.
+std::size_t pieces(double writes_at_once) {
+  test::ManualExecutor executor;
+  test::InlineWorker worker(executor);
+  AskedHistory history;
+  history.at_once = writes_at_once;
+  BaseMap base(false);
+  test::FaultyDisk disk(executor, {.size_bytes = 256 * kBlockBytes});
+  const auto table = std::make_shared<PendingTable>();
+  PendingContent content;
+  content.kind = PendingContent::Kind::kMemory;
+  content.payload = Payload::zeroed(kBlockBytes);
+  for (std::uint64_t i = 0; i < 128; ++i) table->put({{2 * i}, {1}}, content);
+  ImageApplier applier({disk, history, worker, &base});
+  applier.set_portion({256});
+  bool ended = false;
+  applier.start({.table = table,
+                 .flushed = [](const auto&, auto heard) { heard(); },
+                 .done =
+                     [&](const Result<void>& result) {
+                       EXPECT_TRUE(result);
+                       ended = true;
+                     }});
+  executor.run_until_idle();
+  EXPECT_TRUE(ended);
+  return worker.jobs() - 1;  // the flush
+}
+
+TEST(ImageApplierPieces, AreShortWhereHostsSendOneWriteAfterTheOther) {
+  EXPECT_EQ(pieces(1), 4u);
+  EXPECT_EQ(pieces(2), 2u);
+  EXPECT_EQ(pieces(32), 1u);
+  EXPECT_EQ(pieces(AskedHistory().at_once), 1u);
+}
+
 }  // namespace
 }  // namespace mariner::volume

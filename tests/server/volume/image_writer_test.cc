@@ -92,12 +92,14 @@ TEST_F(ImageWriter, TheDeviceBeginsWithAFewWritesAtATime) {
       Begin::kMany));
   EXPECT_EQ(calls_, (std::vector<std::string>{"write 0+300", "begin 0+300", "hole 300+4",
                                               "write 400+10", "begin 400+10"}));
-  calls_.clear();
-  ASSERT_TRUE(write_image_and_begin(image_, changes, Begin::kFew));
-  ASSERT_EQ(calls_.size(), 79u);
-  EXPECT_EQ(calls_[8], "begin 0+15");
-  EXPECT_EQ(calls_[17], "begin 16+15");
-  EXPECT_EQ(calls_[78], "begin 128+11");
+  for (const Begin few : {Begin::kFew, Begin::kFewAndYield}) {
+    calls_.clear();
+    ASSERT_TRUE(write_image_and_begin(image_, changes, few));
+    ASSERT_EQ(calls_.size(), 79u);
+    EXPECT_EQ(calls_[8], "begin 0+15");
+    EXPECT_EQ(calls_[17], "begin 16+15");
+    EXPECT_EQ(calls_[78], "begin 128+11");
+  }
   calls_.clear();
   ASSERT_TRUE(write(std::move(changes)));
   EXPECT_EQ(calls_.size(), 70u);  // nobody asked for it
